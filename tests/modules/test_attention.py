@@ -1,0 +1,120 @@
+"""Attention against loops in float64, and its masks."""
+
+import math
+
+import pytest
+import torch
+from transformer_plugin.modules.attention import MultiHeadAttention, attention_weights
+from transformer_plugin.modules.packing import Packing
+
+D, H, K, V = 12, 3, 5, 4
+
+
+def attend_by_loops(q, k, v, allowed):
+    """Equation (1), one number at a time, in float64; returns the context and the weights."""
+    batch, heads, queries, width = q.shape
+    keys = k.size(2)
+    weights = torch.zeros(batch, heads, queries, keys, dtype=torch.float64)
+    context = torch.zeros(batch, heads, queries, v.size(3), dtype=torch.float64)
+    for b in range(batch):
+        for h in range(heads):
+            for i in range(queries):
+                scores = {
+                    j: sum(float(q[b, h, i, c]) * float(k[b, h, j, c]) for c in range(width))
+                    / math.sqrt(width)
+                    for j in range(keys)
+                    if allowed(b, i, j)
+                }
+                total = sum(math.exp(s) for s in scores.values())
+                for j, score in scores.items():
+                    weights[b, h, i, j] = math.exp(score) / total
+                    context[b, h, i] += weights[b, h, i, j] * v[b, h, j].double()
+    return context, weights
+
+
+def project(x, linear, heads, width):
+    y = x.double() @ linear.weight.double().t() + linear.bias.double()
+    return y.view(*x.shape[:2], heads, width).transpose(1, 2)
+
+
+@pytest.fixture
+def lengths():
+    return torch.tensor([4, 2, 3])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_self_attention_equals_loops(lengths, causal, need_weights):
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(D, H, K, V)
+    torch.nn.init.normal_(attention.query_key_value.bias)
+    packing = Packing.of_lengths(lengths, 4)
+    x = torch.randn(3, 4, D)
+    out, weights = attention(packing.pack(x), packing, causal=causal, need_weights=need_weights)
+
+    fused = attention.query_key_value
+    parts = []
+    for rows, width in zip(fused.weight.split([H * K, H * K, H * V]), (K, K, V), strict=True):
+        linear = torch.nn.Linear(D, rows.size(0))
+        linear.weight.data = rows.data
+        parts.append((linear, width))
+    for (linear, _), bias in zip(parts, fused.bias.split([H * K, H * K, H * V]), strict=True):
+        linear.bias.data = bias.data
+    q, k, v = (project(x, linear, H, width) for linear, width in parts)
+    context, expected_weights = attend_by_loops(
+        q, k, v, lambda b, i, j: j < lengths[b] and (not causal or j <= i)
+    )
+    expected = context.transpose(1, 2).flatten(2) @ attention.output.weight.double().t()
+    expected = expected + attention.output.bias.double()
+    assert out.shape == (9, D)
+    torch.testing.assert_close(out.double(), packing.pack(expected), atol=1e-5, rtol=1e-5)
+    if need_weights:
+        assert weights.shape == (3, H, 4, 4)
+        real = packing.pack(weights.transpose(1, 2))
+        torch.testing.assert_close(
+            real.double(), packing.pack(expected_weights.transpose(1, 2)), atol=1e-6, rtol=1e-5
+        )
+    else:
+        assert weights is None
+
+
+def test_encoder_decoder_attention_equals_loops(lengths):
+    torch.manual_seed(1)
+    attention = MultiHeadAttention(D, H, K, K, encoder_decoder=True)
+    source, target = Packing.of_lengths(lengths, 4), Packing.of_lengths(torch.tensor([1, 3, 2]), 3)
+    memory, x = torch.randn(3, 4, D), torch.randn(3, 3, D)
+    out, weights = attention(
+        target.pack(x), target, source.pack(memory), source, need_weights=True
+    )
+    q = project(x, attention.query, H, K)
+    key, value = torch.nn.Linear(D, H * K), torch.nn.Linear(D, H * K)
+    key.weight.data, value.weight.data = attention.key_value.weight.data.chunk(2)
+    key.bias.data, value.bias.data = attention.key_value.bias.data.chunk(2)
+    context, _ = attend_by_loops(
+        q,
+        project(memory, key, H, K),
+        project(memory, value, H, K),
+        lambda b, i, j: j < lengths[b],
+    )
+    expected = context.transpose(1, 2).flatten(2) @ attention.output.weight.double().t()
+    expected = expected + attention.output.bias.double()
+    torch.testing.assert_close(out.double(), target.pack(expected), atol=1e-5, rtol=1e-5)
+    assert weights.shape == (3, H, 3, 4)
+    fused, _ = attention(target.pack(x), target, source.pack(memory), source)
+    torch.testing.assert_close(fused, out, atol=1e-6, rtol=1e-5)
+
+
+def test_weights_are_distributions_over_the_allowed_keys():
+    torch.manual_seed(2)
+    q, k = torch.randn(2, H, 3, K), torch.randn(2, H, 4, K)
+    allowed = torch.rand(2, 1, 3, 4) > 0.4
+    allowed[..., 0] = True
+    weights = attention_weights(q, k, allowed)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, H, 3))
+    assert (weights.masked_select(~allowed) == 0).all()
+
+
+def test_encoder_decoder_attention_without_memory_says_so():
+    attention = MultiHeadAttention(D, H, K, K, encoder_decoder=True)
+    with pytest.raises(ValueError, match="memory"):
+        attention(torch.randn(2, D), Packing.of_lengths(torch.tensor([2]), 2))

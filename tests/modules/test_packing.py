@@ -1,0 +1,35 @@
+"""Packed rows and padded rectangles."""
+
+import torch
+from transformer_plugin.modules.packing import Packing
+
+PAD = 1
+
+
+def test_either_side_of_padding_gives_the_same_rows():
+    right = torch.tensor([[5, 6, 7], [8, 9, PAD]])
+    left = torch.tensor([[5, 6, 7], [PAD, 8, 9]])
+    for tokens in (right, left):
+        rows, packing = Packing.of_tokens(tokens, PAD)
+        assert rows.tolist() == [5, 6, 7, 8, 9]
+        assert packing.positions.tolist() == [0, 1, 2, 0, 1]
+        assert packing.lengths.tolist() == [3, 2]
+        assert packing.padding_mask.tolist() == [[False] * 3, [False, False, True]]
+
+
+def test_pad_puts_zeros_behind_the_sentence_and_pack_undoes_it():
+    packing = Packing.of_lengths(torch.tensor([1, 3]), 3)
+    rows = torch.arange(1.0, 9.0).view(4, 2)
+    rectangle = packing.pad(rows)
+    assert rectangle.shape == (2, 3, 2)
+    assert rectangle[0, 1:].eq(0).all()
+    assert rectangle[1].tolist() == [[3, 4], [5, 6], [7, 8]]
+    assert torch.equal(packing.pack(rectangle), rows)
+
+
+def test_without_padding_packing_is_a_view():
+    packing = Packing.of_lengths(torch.tensor([2, 2]), 2)
+    rows = torch.randn(4, 3)
+    assert packing.index is None and packing.padding_mask is None
+    assert packing.pad(rows).data_ptr() == rows.data_ptr()
+    assert packing.pack(packing.pad(rows)).data_ptr() == rows.data_ptr()

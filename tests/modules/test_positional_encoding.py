@@ -1,0 +1,50 @@
+"""Positional encodings against the formulas and against fairseq."""
+
+import math
+
+import pytest
+import torch
+from fairseq.modules import LearnedPositionalEmbedding, SinusoidalPositionalEmbedding
+from transformer_plugin.modules.positional_encoding import (
+    LearnedPositionalEncoding,
+    SinusoidalPositionalEncoding,
+    positional_encoding,
+)
+
+PAD = 1
+
+
+def test_equation_of_section_3_5():
+    d_model = 10
+    table = positional_encoding(50, d_model)
+    for position in (0, 1, 17, 49):
+        for i in range(d_model // 2):
+            angle = position / 10000 ** (2 * i / d_model)
+            assert table[position, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_fairseq_layout_equals_fairseq_bit_for_bit():
+    stock = SinusoidalPositionalEmbedding(16, PAD, init_size=30)
+    ours = SinusoidalPositionalEncoding(16, halves=True, first_position=PAD + 1)
+    tokens = torch.full((1, 20), 5)
+    assert torch.equal(ours(torch.arange(20), 20), stock(tokens)[0])
+
+
+def test_table_grows_beyond_its_first_size():
+    encoding = SinusoidalPositionalEncoding(8, num_positions=4)
+    positions = torch.tensor([0, 99])
+    assert torch.equal(encoding(positions, 100), positional_encoding(100, 8)[positions])
+
+
+def test_learned_rows_are_fairseqs():
+    stock = LearnedPositionalEmbedding(12 + PAD + 1, 6, PAD)
+    ours = LearnedPositionalEncoding(6, 12, first_position=PAD + 1)
+    assert ours.weight.shape == stock.weight.shape
+    ours.weight.data = stock.weight.data
+    assert torch.equal(ours(torch.arange(12), 12), stock(torch.full((1, 12), 5))[0])
+
+
+def test_learned_positions_end_with_a_clear_error():
+    with pytest.raises(ValueError, match="13 tokens exceeds the 12"):
+        LearnedPositionalEncoding(6, 12)(torch.arange(13), 13)

@@ -1,0 +1,80 @@
+"""Adam against fairseq's own, and the exchange of their states."""
+
+import copy
+
+import pytest
+import torch
+from fairseq.optim.adam import Adam as StockAdam
+from omegaconf import OmegaConf
+from transformer_plugin.adam import FusedAdam, VaswaniAdam, VaswaniAdamConfig
+
+F64 = torch.float64
+NUMBERS = {"lr": 1e-3, "betas": (0.9, 0.98), "eps": 1e-3, "weight_decay": 0.01}
+
+
+def parameters():
+    torch.manual_seed(0)
+    return [torch.nn.Parameter(torch.randn(size, dtype=F64)) for size in ((5, 3), (7,))]
+
+
+def update(optimizer, params, steps, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        for p in params:
+            p.grad = torch.randn(p.shape, generator=generator, dtype=F64) * 1e-2
+        optimizer.step()
+
+
+def test_updates_equal_fairseqs():
+    ours, stock = parameters(), parameters()
+    update(FusedAdam(ours, **NUMBERS), ours, 20)
+    update(StockAdam(stock, **NUMBERS), stock, 20)
+    for a, b in zip(ours, stock, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-7, rtol=1e-6)
+
+
+def test_epsilon_is_epsilon_hat():
+    """One update by hand: m = (1 - b1) g, v = (1 - b2) g^2."""
+    p = torch.nn.Parameter(torch.tensor([1.0], dtype=torch.float64))
+    p.grad = torch.tensor([0.5], dtype=torch.float64)
+    FusedAdam([p], lr=0.1, betas=(0.9, 0.98), eps=0.01, weight_decay=0.0).step()
+    m, v = 0.1 * 0.5, 0.02 * 0.25
+    expected = 1 - 0.1 * (0.02**0.5 / 0.1) * m / (v**0.5 + 0.01)
+    assert p.item() == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("first, second", [(StockAdam, FusedAdam), (FusedAdam, StockAdam)])
+def test_state_of_one_goes_on_in_the_other(first, second):
+    straight, handed = parameters(), parameters()
+    reference = StockAdam(straight, **NUMBERS)
+    update(reference, straight, 6)
+    update(reference, straight, 6, seed=2)
+    optimizer = first(handed, **NUMBERS)
+    update(optimizer, handed, 6)
+    state = copy.deepcopy(optimizer.state_dict())
+    optimizer = second(handed, **NUMBERS)
+    optimizer.load_state_dict(state)
+    update(optimizer, handed, 6, seed=2)
+    for a, b in zip(straight, handed, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-7, rtol=1e-6)
+
+
+def config(**fields):
+    fixed = {"lr": [1e-3], "memory_efficient_fp16": False, "memory_efficient_bf16": False}
+    return OmegaConf.create(vars(VaswaniAdamConfig()) | fixed | fields)
+
+
+def test_defaults_are_the_papers():
+    group = VaswaniAdam(config(), parameters()).optimizer.param_groups[0]
+    assert (tuple(group["betas"]), group["eps"], group["weight_decay"]) == ((0.9, 0.98), 1e-9, 0)
+
+
+def test_half_precision_weights_take_the_plain_step():
+    assert isinstance(
+        VaswaniAdam(config(memory_efficient_fp16=True), parameters()).optimizer, StockAdam
+    )
+
+
+def test_betas_that_are_no_pair_are_refused():
+    with pytest.raises(ValueError, match="two numbers"):
+        VaswaniAdam(config(adam_betas="0.9"), parameters())

@@ -1,0 +1,11 @@
+"""The Transformer of Vaswani et al., "Attention Is All You Need", NeurIPS 2017
+(https://arxiv.org/abs/1706.03762), as a fairseq plugin.
+
+Importing this package registers its components with fairseq and lets fairseq read its own
+checkpoints again; it does nothing else.
+"""
+
+from . import adam, criterion, model, noam, presets, task  # noqa: F401
+from .checkpoints.safe_loading import allow_fairseq_types
+
+allow_fairseq_types()

@@ -1,0 +1,87 @@
+"""Adam with the paper's numbers, on the fastest implementation at hand."""
+
+import math
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from fairseq.dataclass import FairseqDataclass
+from fairseq.optim import FairseqOptimizer, register_optimizer
+from fairseq.optim.adam import Adam as PlainAdam
+from omegaconf import II
+
+
+class FusedAdam(torch.optim.AdamW):
+    """torch's fused step with Kingma and Ba's epsilon-hat, as tensor2tensor and fairseq have it.
+
+    There the update is lr sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps), while torch
+    adds eps to the bias-corrected sqrt(v / (1 - beta2^t)). A step with
+    eps / sqrt(1 - beta2^t) in torch's formula is the same update. Weight decay is decoupled.
+    """
+
+    def __init__(self, params: Iterable[Any], **numbers: Any) -> None:
+        super().__init__(params, fused=True, **numbers)
+
+    supports_memory_efficient_fp16 = False
+    supports_flat_params = True
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+        """One update of every parameter."""
+        epsilons = [group["eps"] for group in self.param_groups]
+        for group in self.param_groups:
+            steps = group.setdefault("updates", self._finished_updates(group))
+            group["updates"] = steps + 1
+            group["eps"] /= math.sqrt(1 - group["betas"][1] ** (steps + 1))
+        try:
+            return super().step(closure)
+        finally:
+            for group, eps in zip(self.param_groups, epsilons, strict=True):
+                group["eps"] = eps
+
+    def _finished_updates(self, group: dict[str, Any]) -> int:
+        """How often the group was updated before, by its state; 0 where it has none."""
+        steps = (self.state[p]["step"] for p in group["params"] if self.state.get(p))
+        return max((int(step) for step in steps), default=0)
+
+
+@dataclass
+class VaswaniAdamConfig(FairseqDataclass):
+    """Section 5.3."""
+
+    adam_betas: str = field(default="(0.9, 0.98)", metadata={"help": "beta_1 and beta_2 (5.3)"})
+    adam_eps: float = field(default=1e-9, metadata={"help": "epsilon (5.3); fairseq has 1e-8"})
+    weight_decay: float = field(default=0.0, metadata={"help": "decoupled; none in the paper"})
+    lr: list[float] = II("optimization.lr")
+    memory_efficient_fp16: bool = II("common.memory_efficient_fp16")
+    memory_efficient_bf16: bool = II("common.memory_efficient_bf16")
+
+
+@register_optimizer("vaswani_adam", dataclass=VaswaniAdamConfig)
+class VaswaniAdam(FairseqOptimizer):
+    """Adam; takes up the state of fairseq's ``adam`` and leaves one that it takes up."""
+
+    def __init__(self, cfg: VaswaniAdamConfig, params: Iterable[Any]) -> None:
+        super().__init__(cfg)
+        half_weights = cfg.memory_efficient_fp16 or cfg.memory_efficient_bf16
+        implementation = PlainAdam if half_weights else FusedAdam
+        self._optimizer = implementation(params, **self.optimizer_config)
+
+    @property
+    def optimizer_config(self) -> dict[str, Any]:
+        """What overrides the numbers stored in a checkpoint."""
+        lr = self.cfg.lr[0] if isinstance(self.cfg.lr, Collection) else self.cfg.lr
+        return {
+            "lr": lr,
+            "betas": _parse_betas(self.cfg.adam_betas),
+            "eps": self.cfg.adam_eps,
+            "weight_decay": self.cfg.weight_decay,
+        }
+
+
+def _parse_betas(text: str) -> tuple[float, float]:
+    try:
+        first, second = (float(part) for part in str(text).strip("()[] ").split(","))
+    except ValueError:
+        raise ValueError(f"--adam-betas: expected two numbers as '(0.9, 0.98)', got '{text}'")
+    return first, second

@@ -1,0 +1,87 @@
+"""Label-smoothed cross-entropy as a fairseq criterion (section 5.4)."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq import utils
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
+from fairseq.tasks import FairseqTask
+from omegaconf import II
+from torch import Tensor, nn
+
+from .modules.label_smoothing import chunked_smoothed_cross_entropy, smoothed_cross_entropy
+
+
+@dataclass
+class VaswaniCrossEntropyConfig(FairseqDataclass):
+    """Numbers of the loss."""
+
+    label_smoothing: float = field(
+        default=0.1, metadata={"help": "epsilon_ls, mass taken from the gold class (5.4)"}
+    )
+    sentence_avg: bool = II("optimization.sentence_avg")
+
+
+@register_criterion("vaswani_cross_entropy", dataclass=VaswaniCrossEntropyConfig)
+class VaswaniCrossEntropy(FairseqCriterion):
+    """The smoothed loss straight from decoder features, without a batch x vocabulary tensor."""
+
+    def __init__(self, task: FairseqTask, label_smoothing: float, sentence_avg: bool) -> None:
+        super().__init__(task)
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(f"--label-smoothing must be in [0, 1), got {label_smoothing}")
+        self.epsilon = label_smoothing
+        self.sentence_avg = sentence_avg
+
+    def forward(
+        self, model: nn.Module, sample: dict[str, Any], reduce: bool = True
+    ) -> tuple[Tensor, int, dict[str, Any]]:
+        """The loss of a batch, in nats.
+
+        Returns:
+            The sum over its target tokens (each of them, ``[N]``, without ``reduce``); what the
+            gradient is divided by; and the numbers to log.
+        """
+        features, _ = model(**sample["net_input"], features_only=True, packed=True)
+        target = sample["target"]
+        target = target[target.ne(self.padding_idx)]
+        weight = model.decoder.output_projection.weight
+        if reduce:
+            loss, nll_loss, correct = chunked_smoothed_cross_entropy(
+                features, weight, target, self.epsilon
+            )
+        else:
+            logits = model.decoder.output_layer(features)
+            loss, nll_loss = smoothed_cross_entropy(logits, target, self.epsilon)
+            correct = logits.argmax(dim=1).eq(target).sum()
+        sample_size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
+        return loss, sample_size, {
+            "loss": loss.data,
+            "nll_loss": nll_loss.data,
+            "correct": correct.data,
+            "ntokens": sample["ntokens"],
+            "nsentences": sample["target"].size(0),
+            "sample_size": sample_size,
+        }
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
+        """Logs loss and nll_loss in bits a token, perplexity, and accuracy in per cent."""
+
+        def total(key: str) -> Any:
+            return sum(log.get(key, 0) for log in logging_outputs)
+
+        sample_size, tokens = total("sample_size"), total("ntokens")
+        bits = 1 / math.log(2)
+        metrics.log_scalar("loss", total("loss") * bits / sample_size, sample_size, round=3)
+        metrics.log_scalar("nll_loss", total("nll_loss") * bits / tokens, tokens, round=3)
+        metrics.log_derived("ppl", lambda meters: utils.get_perplexity(meters["nll_loss"].avg))
+        metrics.log_scalar("accuracy", total("correct") * 100 / tokens, tokens, round=2)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        """They are sums, so that workers exchange one number each."""
+        return True

@@ -1,0 +1,50 @@
+"""Token embedding plus positional encoding, at the foot of both stacks (sections 3.4, 3.5)."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .modules.positional_encoding import LearnedPositionalEncoding, SinusoidalPositionalEncoding
+
+
+def build_positional_encoding(
+    kind: str, d_model: int, max_positions: int, padding_idx: int
+) -> nn.Module:
+    """The encoding that ``--positional-encoding`` names."""
+    fairseq_first_position = padding_idx + 1
+    if kind == "paper":
+        return SinusoidalPositionalEncoding(d_model)
+    if kind == "t2t":
+        return SinusoidalPositionalEncoding(d_model, halves=True)
+    if kind == "fairseq":
+        return SinusoidalPositionalEncoding(d_model, True, fairseq_first_position)
+    if kind == "learned":
+        return LearnedPositionalEncoding(d_model, max_positions, fairseq_first_position)
+    raise ValueError(
+        f"unknown positional encoding '{kind}': expected paper, t2t, fairseq or learned"
+    )
+
+
+def embed(
+    tokens: Tensor,
+    positions: Tensor,
+    max_length: int,
+    embed_tokens: nn.Embedding,
+    embed_positions: nn.Module,
+    dropout: float,
+) -> Tensor:
+    """Dropout(sqrt(d_model) E[tokens] + PE(positions)), sections 3.4 and 5.4.
+
+    Args:
+        tokens: packed ids, ``[N]``.
+        positions: their places, ``[N]``, all below ``max_length``.
+        dropout: rate; 0 outside training.
+
+    Returns:
+        ``[N, D]``.
+    """
+    x = embed_tokens(tokens) * math.sqrt(embed_tokens.embedding_dim)
+    return F.dropout(x + embed_positions(positions, max_length).to(x.dtype), dropout)

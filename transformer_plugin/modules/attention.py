@@ -1,0 +1,168 @@
+"""Multi-head attention, section 3.2 of the paper."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .packing import Packing
+
+
+def attention_mask(
+    padding_mask: Tensor | None, causal: bool, queries: int, keys: int, device: torch.device
+) -> Tensor | None:
+    """Which keys each query may see, True = may; None where it may see all.
+
+    Args:
+        padding_mask: ``[B, S]``, True = padding, or None.
+        causal: whether query i sees the keys up to its own position only (section 3.2.3).
+            With fewer queries than keys the queries are the last ones.
+
+    Returns:
+        ``[B or 1, 1, T, S]``, bool.
+    """
+    allowed = None if padding_mask is None else ~padding_mask[:, None, None, :]
+    if causal and queries > 1:
+        seen = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+        allowed = seen[None, None] if allowed is None else allowed & seen
+    return allowed
+
+
+def attention_weights(q: Tensor, k: Tensor, allowed: Tensor | None) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)) of equation (1), in float32.
+
+    Args:
+        q: queries, ``[B, H, T, K]``.
+        k: keys, ``[B, H, S, K]``.
+        allowed: ``[B or 1, 1, T, S]``, True = may be seen, or None.
+
+    Returns:
+        ``[B, H, T, S]``, each row a distribution over the keys that may be seen.
+    """
+    scores = torch.matmul(q.float(), k.float().transpose(2, 3)) / math.sqrt(q.size(-1))
+    if allowed is not None:
+        scores = scores.masked_fill(~allowed, -math.inf)
+    return scores.softmax(dim=-1)
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, section 3.2.2.
+
+    Self-attention projects queries, keys and values in one matrix product, encoder-decoder
+    attention in two: one for the queries, one for the keys and values of the memory.
+
+    Args:
+        d_model: width of the model, D.
+        num_heads: number of heads, H.
+        d_k: width of a query and of a key in one head, K.
+        d_v: width of a value in one head.
+        dropout: rate on the attention weights (none in the paper).
+        encoder_decoder: whether keys and values come from the encoder's output.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_k: int,
+        d_v: int,
+        dropout: float = 0.0,
+        encoder_decoder: bool = False,
+    ) -> None:
+        super().__init__()
+        self.num_heads, self.d_k, self.d_v = num_heads, d_k, d_v
+        self.dropout = dropout
+        self.encoder_decoder = encoder_decoder
+        if encoder_decoder:
+            self.query = nn.Linear(d_model, num_heads * d_k)
+            self.key_value = nn.Linear(d_model, num_heads * (d_k + d_v))
+        else:
+            self.query_key_value = nn.Linear(d_model, num_heads * (2 * d_k + d_v))
+        self.output = nn.Linear(num_heads * d_v, d_model)
+
+    def forward(
+        self,
+        x: Tensor,
+        packing: Packing,
+        memory: Tensor | None = None,
+        memory_packing: Packing | None = None,
+        causal: bool = False,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attention over whole sentences.
+
+        Args:
+            x: packed inputs that ask, ``[N, D]``.
+            packing: their layout.
+            memory: packed encoder output ``[N_s, D]`` (encoder-decoder attention alone).
+            memory_packing: its layout.
+            causal: masked self-attention of the decoder.
+            need_weights: also return the weights; costs the fused kernel.
+
+        Returns:
+            ``[N, D]`` and the weights ``[B, H, T, S]`` in float32, or None.
+        """
+        if self.encoder_decoder:
+            if memory is None or memory_packing is None:
+                raise ValueError("encoder-decoder attention needs memory and memory_packing")
+            q = self.heads(packing.pad(self.query(x)), self.d_k)
+            k, v = self.memory_heads(memory_packing.pad(self.key_value(memory)))
+            keys = memory_packing
+        else:
+            q, k, v = self.self_heads(packing.pad(self.query_key_value(x)))
+            keys = packing
+        # A real query never sees the padding behind it, so causal attention needs no mask for it.
+        padding_mask = None if causal else keys.padding_mask
+        context, weights = self.attend(q, k, v, padding_mask, causal, need_weights)
+        return self.output(packing.pack(context)), weights
+
+    def heads(self, x: Tensor, width: int) -> Tensor:
+        """``[B, L, H * width]`` to ``[B, H, L, width]``."""
+        return x.view(*x.shape[:2], self.num_heads, width).transpose(1, 2)
+
+    def self_heads(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The product of ``query_key_value``, ``[B, L, ...]``, as q, k and v ``[B, H, L, K]``."""
+        width_k, width_v = self.num_heads * self.d_k, self.num_heads * self.d_v
+        q, k, v = qkv.split([width_k, width_k, width_v], dim=-1)
+        return self.heads(q, self.d_k), self.heads(k, self.d_k), self.heads(v, self.d_v)
+
+    def memory_heads(self, key_value: Tensor) -> tuple[Tensor, Tensor]:
+        """The product of ``key_value``, ``[B, S, ...]``, as k and v ``[B, H, S, K]``."""
+        k, v = key_value.split([self.num_heads * self.d_k, self.num_heads * self.d_v], dim=-1)
+        return self.heads(k, self.d_k), self.heads(v, self.d_v)
+
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        padding_mask: Tensor | None = None,
+        causal: bool = False,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attention(Q, K, V) of equation (1) for all heads, concatenated.
+
+        Args:
+            q: ``[B, H, T, K]``.
+            k: ``[B, H, S, K]``.
+            v: ``[B, H, S, d_v]``.
+            padding_mask: ``[B, S]``, True = padding.
+
+        Returns:
+            ``[B, T, H * d_v]`` and the weights ``[B, H, T, S]`` in float32, or None.
+        """
+        dropout = self.dropout if self.training else 0.0
+        weights = None
+        if need_weights:
+            allowed = attention_mask(padding_mask, causal, q.size(2), k.size(2), q.device)
+            weights = attention_weights(q, k, allowed)
+            context = torch.matmul(F.dropout(weights, dropout).to(v.dtype), v)
+        elif causal and padding_mask is None and q.size(2) == k.size(2):
+            context = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True)
+        else:
+            allowed = attention_mask(padding_mask, causal, q.size(2), k.size(2), q.device)
+            context = F.scaled_dot_product_attention(q, k, v, allowed, dropout_p=dropout)
+        return context.transpose(1, 2).flatten(2), weights  # [B, H, T, d_v] -> [B, T, H * d_v]

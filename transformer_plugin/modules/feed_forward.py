@@ -1,0 +1,29 @@
+"""Position-wise feed-forward network, section 3.3 of the paper."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class PositionwiseFeedForward(nn.Module):
+    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, equation (2).
+
+    Args:
+        d_model: width of the model, D.
+        d_ff: inner width, F.
+        dropout: rate behind the ReLU (none in the paper).
+    """
+
+    def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.inner = nn.Linear(d_model, d_ff)
+        self.outer = nn.Linear(d_ff, d_model)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``[..., D]`` to ``[..., D]``."""
+        hidden = F.relu_(self.inner(x))
+        if self.dropout:
+            hidden = F.dropout(hidden, self.dropout, self.training)
+        return self.outer(hidden)

@@ -1,0 +1,57 @@
+"""Initial values of the weights: the authors' and fairseq's."""
+
+from __future__ import annotations
+
+import math
+
+from torch import nn
+
+from .attention import MultiHeadAttention
+from .feed_forward import PositionwiseFeedForward
+
+
+def initialise(module: nn.Module, scheme: str) -> None:
+    """Initialises every attention and feed-forward block below ``module``.
+
+    ``paper``: Xavier-uniform for each matrix, with the fused q/k/v of self-attention and k/v of
+    encoder-decoder attention counted as one matrix, and zero biases (tensor2tensor's first
+    release; the paper itself is silent). ``fairseq``: a gain of 1/sqrt(2) on each of q, k and v
+    in both kinds of attention, torch's own default for the feed-forward network and for the
+    biases of q, k and v.
+
+    Raises:
+        ValueError: an unknown scheme.
+    """
+    if scheme not in ("paper", "fairseq"):
+        raise ValueError(f"unknown initialisation '{scheme}': expected paper or fairseq")
+    for block in module.modules():
+        if isinstance(block, MultiHeadAttention):
+            _initialise_attention(block, scheme)
+        elif isinstance(block, PositionwiseFeedForward) and scheme == "paper":
+            for linear in (block.inner, block.outer):
+                nn.init.xavier_uniform_(linear.weight)
+                nn.init.zeros_(linear.bias)
+
+
+def _initialise_attention(attention: MultiHeadAttention, scheme: str) -> None:
+    nn.init.xavier_uniform_(attention.output.weight)
+    nn.init.zeros_(attention.output.bias)
+    if attention.encoder_decoder:
+        projections = [attention.query, attention.key_value]
+    else:
+        projections = [attention.query_key_value]
+    for projection in projections:
+        if scheme == "paper":
+            nn.init.xavier_uniform_(projection.weight)
+            nn.init.zeros_(projection.bias)
+            continue
+        width_k = attention.num_heads * attention.d_k
+        for part in projection.weight.split(width_k):
+            nn.init.xavier_uniform_(part, gain=1 / math.sqrt(2))
+
+
+def initialise_embedding(embedding: nn.Embedding) -> None:
+    """N(0, 1/d_model), so that times sqrt(d_model) (section 3.4) it has variance one."""
+    nn.init.normal_(embedding.weight, std=embedding.embedding_dim**-0.5)
+    if embedding.padding_idx is not None:
+        nn.init.zeros_(embedding.weight[embedding.padding_idx])

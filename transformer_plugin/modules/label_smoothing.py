@@ -1,0 +1,143 @@
+"""Label-smoothed cross-entropy (section 5.4) straight from features, a chunk of rows at a time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+_CPU_CHUNK_BYTES = 8 << 20  # about the outer cache, so that a chunk's passes stay in it
+_GPU_CHUNK_FRACTION = 8  # a chunk takes at most this fraction of the free device memory
+
+
+class SmoothedLoss(NamedTuple):
+    """Sums over the rows: the smoothed loss, the plain one, both in nats, and rows guessed right."""
+
+    loss: Tensor
+    nll_loss: Tensor
+    num_correct: Tensor
+
+
+def smoothed_cross_entropy(logits: Tensor, target: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    """The smoothed and the plain loss of each row, by the plain formula.
+
+    The gold class has probability 1 - epsilon, each of the other V - 1 epsilon / (V - 1).
+
+    Args:
+        logits: ``[N, V]``.
+        target: gold classes, ``[N]``.
+
+    Returns:
+        Two tensors ``[N]``, in nats, float32 or wider.
+    """
+    log_p = logits.log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+    nll = -log_p.gather(1, target.unsqueeze(1)).squeeze(1)
+    share = epsilon / (logits.size(1) - 1)
+    return (1 - epsilon - share) * nll - share * log_p.sum(dim=1), nll
+
+
+def chunked_smoothed_cross_entropy(
+    features: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    epsilon: float,
+    chunk_size: int | None = None,
+) -> SmoothedLoss:
+    """Sum of ``smoothed_cross_entropy(features @ weight.T, target, epsilon)`` over the rows.
+
+    The gradients are found in the forward pass, chunk by chunk, so that no ``[N, V]`` tensor
+    exists beyond one chunk. Only the smoothed loss can be differentiated, and only once.
+
+    Args:
+        features: outputs of the decoder, ``[N, D]``.
+        weight: the output embedding, ``[V, D]``.
+        target: gold classes, ``[N]``.
+        epsilon: mass taken from the gold class.
+        chunk_size: rows a chunk; None chooses by the memory at hand.
+    """
+    if chunk_size is None:
+        chunk_size = default_chunk_size(features, weight.size(0))
+    loss, nll, correct = _ChunkedLoss.apply(features, weight, target, epsilon, chunk_size)
+    return SmoothedLoss(loss, nll, correct)
+
+
+def default_chunk_size(features: Tensor, vocabulary: int) -> int:
+    """Rows a chunk: what stays in cache on a CPU, an eighth of the free memory on a GPU."""
+    row = vocabulary * features.element_size()
+    if features.is_cuda:
+        free, _ = torch.cuda.mem_get_info(features.device)
+        return max(256, free // _GPU_CHUNK_FRACTION // (3 * row))
+    return max(64, _CPU_CHUNK_BYTES // row)
+
+
+class _ChunkedLoss(torch.autograd.Function):
+    """With p = softmax(h W^T), q the smoothed target and s = epsilon / (V - 1), the gradient of
+    the logits is p - q = p - s - (1 - epsilon - s) [gold]. The constant s is taken out as a
+    correction of rank one, so that a chunk is passed over only by its maximum and its softmax.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        features: Tensor,
+        weight: Tensor,
+        target: Tensor,
+        epsilon: float,
+        chunk_size: int,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        device = features.device.type
+        dtype = weight.dtype
+        if torch.is_autocast_enabled(device):
+            dtype = torch.get_autocast_dtype(device)
+        wide = torch.promote_types(weight.dtype, torch.float32)
+        vocabulary = weight.size(0)
+        share = epsilon / (vocabulary - 1)
+        gold_share = 1 - epsilon - share
+        with_gradient = any(ctx.needs_input_grad)  # type: ignore[attr-defined]
+
+        with torch.autocast(device, enabled=False):
+            matrix = weight.to(dtype)
+            rows = features.to(dtype)
+            class_sum = weight.sum(dim=0, dtype=wide)  # sum over the classes of W, [D]
+            losses = torch.zeros(2, dtype=wide, device=features.device)
+            correct = torch.zeros((), dtype=torch.int64, device=features.device)
+            grad_rows = torch.empty_like(rows) if with_gradient else None
+            grad_matrix = torch.zeros_like(weight, dtype=wide) if with_gradient else None
+
+            for start in range(0, rows.size(0), chunk_size):
+                chunk = slice(start, start + chunk_size)
+                h, gold = rows[chunk], target[chunk].unsqueeze(1)
+                logits = h @ matrix.t()
+                top, guess = logits.max(dim=1, keepdim=True)
+                gold_logit = logits.gather(1, gold).to(wide)
+                p = torch.softmax(logits, dim=1)
+                del logits
+                log_z = top.to(wide) - p.gather(1, guess).to(wide).log()
+                nll = log_z - gold_logit
+                logit_sum = h.to(wide) @ class_sum
+                spread = vocabulary * log_z.sum() - logit_sum.sum()  # sum of -log p
+                losses[0] += gold_share * nll.sum() + share * spread
+                losses[1] += nll.sum()
+                correct += (guess == gold).sum()
+                if grad_rows is not None and grad_matrix is not None:
+                    p.scatter_add_(1, gold, p.new_full(gold.shape, -gold_share))
+                    grad_rows[chunk] = torch.mm(p, matrix) - (share * class_sum).to(dtype)
+                    if dtype == wide:
+                        grad_matrix.addmm_(p.t(), h)
+                    else:
+                        grad_matrix += torch.mm(p.t(), h)
+            if grad_rows is not None and grad_matrix is not None:
+                grad_matrix -= share * rows.sum(dim=0, dtype=wide)
+                ctx.save_for_backward(grad_rows.to(features.dtype), grad_matrix.to(weight.dtype))
+        loss, nll_loss = losses.unbind()
+        nll_loss = nll_loss.clone()
+        ctx.mark_non_differentiable(nll_loss, correct)  # type: ignore[attr-defined]
+        return loss.clone(), nll_loss, correct
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_loss, _grad_nll, _grad_correct):  # type: ignore[no-untyped-def]
+        grad_features, grad_weight = ctx.saved_tensors
+        return grad_loss * grad_features, grad_loss * grad_weight, None, None, None

@@ -1,0 +1,100 @@
+"""Positional encodings: the paper's, tensor2tensor's and fairseq's, and the learned one."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def positional_encoding(num_positions: int, d_model: int) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(same), section 3.5.
+
+    Returns:
+        ``[num_positions, D]``, sines and cosines interleaved, float32.
+    """
+    exponent = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
+    angle = torch.arange(num_positions, dtype=torch.float64)[:, None] / 10000**exponent
+    table = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
+    return table[:, :d_model].float()
+
+
+def positional_encoding_halves(num_positions: int, d_model: int) -> Tensor:
+    """All sines, then all cosines, of pos / 10000^(i / (d/2 - 1)): tensor2tensor and fairseq.
+
+    Computed in float32, as fairseq does, so that its figures are met to the last bit.
+
+    Returns:
+        ``[num_positions, D]``, float32; a last zero column where D is odd.
+    """
+    half = d_model // 2
+    rate = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / (half - 1)))
+    angle = torch.arange(num_positions, dtype=torch.float)[:, None] * rate
+    table = torch.cat([angle.sin(), angle.cos()], dim=1)
+    return nn.functional.pad(table, (0, d_model % 2))
+
+
+class SinusoidalPositionalEncoding(nn.Module):
+    """A table of sinusoids that grows with the longest sentence seen; it has no parameters.
+
+    Args:
+        d_model: width of the model, D.
+        halves: tensor2tensor's layout instead of the paper's.
+        first_position: number of a sentence's first token (0 in the paper, 2 in fairseq).
+        num_positions: size of the table at first.
+    """
+
+    table: Tensor
+
+    def __init__(
+        self,
+        d_model: int,
+        halves: bool = False,
+        first_position: int = 0,
+        num_positions: int = 1024,
+    ) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.first_position = first_position
+        self.encoding = positional_encoding_halves if halves else positional_encoding
+        table = self.encoding(first_position + num_positions, d_model)
+        self.register_buffer("table", table, persistent=False)
+
+    def forward(self, positions: Tensor, max_length: int) -> Tensor:
+        """Encodings ``[N, D]`` of positions ``[N]``, all below ``max_length``."""
+        needed = self.first_position + max_length
+        if needed > self.table.size(0):
+            self.table = self.encoding(2 * needed, self.d_model).to(self.table)
+        return self.table[self.first_position :].index_select(0, positions)
+
+
+class LearnedPositionalEncoding(nn.Module):
+    """One learned vector a position (Table 3, row E).
+
+    Args:
+        d_model: width of the model, D.
+        max_positions: longest sentence that can be encoded.
+        first_position: rows kept before the first position, as fairseq's table has them.
+    """
+
+    def __init__(self, d_model: int, max_positions: int, first_position: int = 0) -> None:
+        super().__init__()
+        self.first_position = first_position
+        self.max_positions = max_positions
+        self.weight = nn.Parameter(torch.empty(first_position + max_positions, d_model))
+        nn.init.normal_(self.weight, std=d_model**-0.5)
+
+    def forward(self, positions: Tensor, max_length: int) -> Tensor:
+        """Encodings ``[N, D]`` of positions ``[N]``, all below ``max_length``.
+
+        Raises:
+            ValueError: a sentence is longer than ``max_positions``.
+        """
+        if max_length > self.max_positions:
+            raise ValueError(
+                f"a sentence of {max_length} tokens exceeds the {self.max_positions} learned"
+                " positions; drop it, or train with larger --max-source-positions and"
+                " --max-target-positions"
+            )
+        return nn.functional.embedding(positions + self.first_position, self.weight)

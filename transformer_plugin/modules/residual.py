@@ -1,0 +1,31 @@
+"""The residual connection and layer normalisation around each sub-layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Residual(nn.Module):
+    """LayerNorm(x + Dropout(Sublayer(x))), sections 3.1 and 5.4; or pre-norm.
+
+    Args:
+        d_model: width of the model, D.
+        dropout: rate on the sub-layer's output.
+        pre_norm: x + Dropout(Sublayer(LayerNorm(x))) instead.
+        eps: added to the variance (1e-6 in the authors' release).
+    """
+
+    def __init__(self, d_model: int, dropout: float, pre_norm: bool, eps: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model, eps=eps)
+        self.dropout = dropout
+        self.pre_norm = pre_norm
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """``[..., D]`` to ``[..., D]``."""
+        y = sublayer(self.norm(x) if self.pre_norm else x)
+        y = x + F.dropout(y, self.dropout, self.training)
+        return y if self.pre_norm else self.norm(y)

@@ -1,0 +1,56 @@
+"""The named architectures: each is its parent and the fields that change.
+
+A preset sets only what the user has not set, and may run twice.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from fairseq.models import register_model_architecture
+
+Numbers = dict[str, int | float | bool | str]
+
+BASE: Numbers = {}  # the defaults of VaswaniConfig: Table 3, base
+BIG: Numbers = {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.3}  # Table 3, big
+
+PRESETS: dict[str, Numbers] = {
+    "vaswani_base": BASE,
+    "vaswani_big": BIG,
+    "vaswani_big_en_fr": BIG | {"dropout": 0.1},  # section 6.1
+    "vaswani_base_prenorm": BASE | {"pre_norm": True},
+    # The shape of fairseq's transformer_iwslt_de_en.
+    "vaswani_iwslt": {"d_model": 512, "d_ff": 1024, "num_heads": 4},
+    # Multi30k: 29,000 short sentences.
+    "vaswani_small": {
+        "encoder_layers": 3,
+        "decoder_layers": 3,
+        "d_model": 256,
+        "d_ff": 1024,
+        "num_heads": 4,
+    },
+    # The demo and the tests.
+    "vaswani_tiny": {
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "d_model": 128,
+        "d_ff": 256,
+        "num_heads": 4,
+    },
+}
+
+
+def apply_preset(args: Namespace, numbers: Numbers) -> None:
+    """Sets on ``args`` each of ``numbers`` that it lacks."""
+    for name, value in numbers.items():
+        setattr(args, name, getattr(args, name, value))
+
+
+def _register(name: str, numbers: Numbers) -> None:
+    register_model_architecture("vaswani_transformer", name)(
+        lambda args: apply_preset(args, numbers)
+    )
+
+
+for _name, _numbers in PRESETS.items():
+    _register(_name, _numbers)
