@@ -1,0 +1,26 @@
+"""How a step of data-prep stops: one clear message, status 2, no traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+
+class BadInput(Exception):
+    """The input or the request is wrong; the message names the file and what to do about it."""
+
+
+def exit_cleanly(main: Callable[[], None]) -> None:
+    """Run `main`; turn bad input, full disks and Ctrl-C into a message and an exit status."""
+    step = sys.argv[0].rsplit("/", 1)[-1]
+    try:
+        main()
+    except BadInput as error:
+        print(f"{step}: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        print(f"{step}: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print(f"{step}: interrupted; nothing was left half-written", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,89 @@
+"""Reading and writing parallel text: one sentence a line, line n of one side translates line n
+of the other. Only a line feed ends a line, so that both sides always count the same way."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import TypeVar
+
+from bad_input import BadInput
+
+SPLITS = ("train", "valid", "test")
+Item = TypeVar("Item")
+
+
+def side_paths(folder: Path, languages: Iterable[str]) -> list[Path]:
+    """The six files of a corpus folder: SPLIT.LANGUAGE, split by split."""
+    return [folder / f"{split}.{language}" for split in SPLITS for language in languages]
+
+
+def check_languages(source: str, target: str) -> None:
+    """Both sides of a pair go to files named by their language, so they have to differ."""
+    if source == target:
+        raise BadInput(f"--source and --target are both '{source}': give two languages")
+
+
+def open_bytes(path: Path) -> Iterator[bytes]:
+    """The lines of a file without their line feeds."""
+    if not path.is_file():
+        raise BadInput(f"{path} is missing: run the step that writes it first")
+    with path.open("rb") as stream:
+        for line in stream:
+            yield line.removesuffix(b"\n")
+
+
+def decode(line: bytes, path: Path, number: int) -> str:
+    """A line as text; BadInput names the file, the line and the byte that is not UTF-8."""
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{path}, line {number}, byte {error.start + 1}: not valid UTF-8; "
+            "convert the file to UTF-8 or correct the line"
+        ) from None
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 file."""
+    for number, line in enumerate(open_bytes(path), start=1):
+        yield decode(line, path, number)
+
+
+def count_lines(path: Path) -> int:
+    """Number of lines; a last line without a line feed counts."""
+    return sum(1 for _ in open_bytes(path))
+
+
+def check_aligned(source: Path, target: Path) -> int:
+    """Number of pairs; BadInput when the sides differ in length or are empty."""
+    lines, others = count_lines(source), count_lines(target)
+    if lines != others:
+        raise BadInput(
+            f"{source} has {lines:,} lines but {target} has {others:,}: the sides are misaligned; "
+            "restore both files from the same source"
+        )
+    if not lines:
+        raise BadInput(f"{source} is empty: expected one sentence a line")
+    return lines
+
+
+def read_pairs(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Pairs of undecoded lines of two files that `check_aligned` has found aligned."""
+    for one, other in zip_longest(open_bytes(source), open_bytes(target)):
+        if one is None or other is None:
+            raise BadInput(f"{source} and {target} changed while they were read: start again")
+        yield one, other
+
+
+def with_progress(items: Iterable[Item], what: str, total: int) -> Iterator[Item]:
+    """Pass `items` on, saying on stderr every few seconds how many of `total` have passed."""
+    next_report = time.monotonic() + 5.0
+    for number, item in enumerate(items, start=1):
+        yield item
+        if time.monotonic() >= next_report:
+            print(f"{what}: {number:,} of {total:,}", file=sys.stderr)
+            next_report += 5.0

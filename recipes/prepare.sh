@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Raw parallel text to binarised data: prepare.sh EXPERIMENT [--dry-run]
+# Each step skips itself when its inputs and settings have not changed. DATA_MIRROR names a folder
+# (or an address) to read the corpus from instead of its public one.
+set -euo pipefail
+# shellcheck source=recipes/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+begin "$@"
+
+: "${CORPUS:?the experiment sets it}" "${SOURCE:?}" "${TARGET:?}"
+: "${VOCAB_SIZE:=37000}"  # joint subwords; section 5.1 of the paper
+: "${MAX_LENGTH:=250}"    # words of a training sentence
+: "${MAX_RATIO:=1.5}"     # words of the longer side to the shorter
+: "${WORKERS:=2}"         # processes of fairseq-preprocess
+
+step() { run "$PYTHON" "$REPO/data-prep/$1.py" "${@:2}" --source "$SOURCE" --target "$TARGET"; }
+
+step fetch "$CORPUS" --output "$RUN_DIR/raw"
+step clean --input "$RUN_DIR/raw" --output "$RUN_DIR/clean" \
+    --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" "${EXTRA[@]}"
+step subwords --input "$RUN_DIR/clean" --output "$RUN_DIR/subwords" --vocab-size "$VOCAB_SIZE"
+step encode --input "$RUN_DIR/clean" --model "$RUN_DIR/subwords/joint.model" \
+    --output "$RUN_DIR/encoded"
+step binarise --input "$RUN_DIR/encoded" --output "$RUN_DIR/data-bin" --workers "$WORKERS"
