@@ -87,45 +87,45 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
                 all_weights.append((self_weights, encoder_weights))
         return (x if self.norm is None else self.norm(x)), packing, all_weights
 
-    def start(self, memory: Tensor, padding_mask: Tensor | None) -> list[LayerCache]:
-        """Caches for decoding step by step.
+    def start(self, memory: Tensor, allowed: Tensor | None) -> list[LayerCache]:
+        """Caches for decoding step by step, one a layer.
 
         Args:
             memory: the encoder's output, ``[B, S, D]``.
-            padding_mask: ``[B, S]``, True = padding; None where there is none.
+            allowed: ``[B, 1, 1, S]``, True = may be seen; None where all may.
         """
         caches = []
         for layer in self.layers:
             attention = layer.encoder_attention
             keys, values = attention.memory_heads(attention.key_value(memory))
-            caches.append(LayerCache(keys, values, padding_mask))
+            caches.append(LayerCache(keys.contiguous(), values.contiguous(), allowed))
         return caches
 
     def step(
-        self, tokens: Tensor, position: int, caches: list[LayerCache], need_weights: bool = False
+        self,
+        tokens: Tensor,
+        position: int,
+        caches: list[LayerCache],
+        allowed: Tensor | None = None,
+        need_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """One position.
+        """One position of k hypotheses a sentence.
 
         Args:
-            tokens: the token before it, ``[B]``.
+            tokens: the tokens before it, ``[B, k]``.
             position: its place, from 0.
             caches: one a layer; each takes this position up.
+            allowed: cached columns that each hypothesis may see, ``[B, 1, k, k * T]``.
 
         Returns:
-            Features ``[B, D]`` and, when asked, the last layer's encoder-decoder weights,
-            averaged over the heads, ``[B, 1, S]``.
+            Features ``[B, k, D]`` and, when asked, the last layer's encoder-decoder weights,
+            averaged over the heads, ``[B, k, S]``.
         """
-        x = embed(
-            tokens,
-            torch.full_like(tokens, position),
-            position + 1,
-            self.embed_tokens,
-            self.embed_positions,
-            0.0,
-        )
+        place = torch.tensor([position], device=tokens.device)
+        x = embed(tokens, place, position + 1, self.embed_tokens, self.embed_positions, 0.0)
         weights: Tensor | None = None
         for layer, cache in zip(self.layers, caches, strict=True):
-            x, weights = layer.step(x, cache, need_weights and layer is self.layers[-1])
+            x, weights = layer.step(x, cache, allowed, need_weights and layer is self.layers[-1])
         if self.norm is not None:
             x = self.norm(x)
         return x, None if weights is None else weights.mean(dim=1)
@@ -152,12 +152,11 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         mask = encoder_out["encoder_padding_mask"][0]
         if incremental_state is not None:
             if _CACHES not in incremental_state:
-                incremental_state[_CACHES] = self.start(memory, mask)
+                incremental_state[_CACHES] = self.start(memory, ~mask[:, None, None, :])
             last = prev_output_tokens.size(1) - 1
             x, attn = self.step(
-                prev_output_tokens[:, last], last, incremental_state[_CACHES], need_weights=True
+                prev_output_tokens[:, last:], last, incremental_state[_CACHES], need_weights=True
             )
-            x = x.unsqueeze(1)
         else:
             memory_packing = Packing.of_lengths((~mask).sum(dim=1), mask.size(1))
             rows, packing, weights = self.decode(
@@ -177,7 +176,7 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
     ) -> None:
         """Makes sentence i what sentence ``new_order[i]`` was."""
         for cache in incremental_state.get(_CACHES, ()):
-            cache.reorder(new_order)
+            cache.select(new_order)
 
     reorder_incremental_state = reorder_incremental_state_scripting
 

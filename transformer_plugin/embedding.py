@@ -39,12 +39,12 @@ def embed(
     """Dropout(sqrt(d_model) E[tokens] + PE(positions)), sections 3.4 and 5.4.
 
     Args:
-        tokens: packed ids, ``[N]``.
-        positions: their places, ``[N]``, all below ``max_length``.
+        tokens: ids, ``[N]`` of a packed batch or ``[B, k]`` of one position.
+        positions: their places, ``[N]`` or ``[1]``, all below ``max_length``.
         dropout: rate; 0 outside training.
 
     Returns:
-        ``[N, D]``.
+        ``[..., D]``.
     """
     x = embed_tokens(tokens) * math.sqrt(embed_tokens.embedding_dim)
     return F.dropout(x + embed_positions(positions, max_length).to(x.dtype), dropout)

@@ -1,5 +1,9 @@
 """Translation with the paper's conventions."""
 
+import functools
+import logging
+from argparse import ArgumentParser
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -7,9 +11,34 @@ from typing import Any
 import torch
 from fairseq import utils
 from fairseq.data import data_utils
+from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II
+from torch import nn
+
+from .beam_search import Rules
+from .generator import VaswaniGenerator
+from .model import VaswaniTransformer
+from .modules.length_penalty import LENGTH_PENALTIES
+
+logger = logging.getLogger(__name__)
+
+# Section 6.1. A negative --max-len-a is the paper's limit: each sentence's own length plus 50.
+PAPER_DECODING = {"beam": 4, "lenpen": 0.6, "max_len_a": -1.0}
+
+# Options of fairseq's generator that its own search serves, and their values when not in use.
+_STOCK_OPTIONS = {
+    "sampling": False,
+    "diverse_beam_groups": -1,
+    "diversity_rate": -1.0,
+    "match_source_len": False,
+    "no_repeat_ngram_size": 0,
+    "constraints": None,
+    "prefix_allowed_tokens_fn": None,
+    "print_alignment": None,
+    "score_reference": False,
+}
 
 
 @dataclass
@@ -17,6 +46,17 @@ class VaswaniTranslationConfig(TranslationConfig):
     """fairseq's translation task, with sources padded on the right as targets are."""
 
     left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
+    length_penalty: ChoiceEnum(list(LENGTH_PENALTIES)) = field(
+        default="gnmt",
+        metadata={"help": "gnmt: ((5 + len) / 6)^lenpen (6.1); fairseq: len^lenpen"},
+    )
+    stop_rule: ChoiceEnum(["bound", "first-finished"]) = field(
+        default="bound",
+        metadata={
+            "help": "bound: until no live hypothesis can beat the worst finished one, as the"
+            " authors' release; first-finished: until as many as --beam have ended, as fairseq"
+        },
+    )
     fp16: bool = II("common.fp16")
     cpu: bool = II("common.cpu")
 
@@ -24,6 +64,12 @@ class VaswaniTranslationConfig(TranslationConfig):
 @register_task("vaswani_translation", dataclass=VaswaniTranslationConfig)
 class VaswaniTranslationTask(TranslationTask):
     """Translation of one language into another."""
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Adds the task's options, and makes section 6.1's decoding the default."""
+        super().add_args(parser)
+        parser.set_defaults(**PAPER_DECODING)
 
     @classmethod
     def setup_task(cls, cfg: VaswaniTranslationConfig, **kwargs: Any) -> "VaswaniTranslationTask":
@@ -40,6 +86,65 @@ class VaswaniTranslationTask(TranslationTask):
             )
         _check_data(cfg)
         return super().setup_task(cfg, **kwargs)
+
+    def build_generator(
+        self,
+        models: Sequence[nn.Module],
+        args: Any,
+        seq_gen_cls: type | None = None,
+        extra_gen_cls_kwargs: dict[str, Any] | None = None,
+        prefix_allowed_tokens_fn: Any = None,
+    ) -> nn.Module:
+        """Our beam search, or fairseq's where an option needs it.
+
+        Args:
+            args: fairseq's generation options.
+        """
+        options = {name: getattr(args, name, None) for name in vars(args) or args}
+        options = PAPER_DECODING | {k: v for k, v in options.items() if v is not None}
+        options["prefix_allowed_tokens_fn"] = prefix_allowed_tokens_fn
+        language_model = (extra_gen_cls_kwargs or {}).get("lm_model")
+        reasons = [name for name, off in _STOCK_OPTIONS.items() if options.get(name, off) != off]
+        reasons += ["lm_path"] if language_model is not None else []
+        reasons += ["generator class"] if seq_gen_cls is not None else []
+        if not all(isinstance(model, VaswaniTransformer) for model in models):
+            reasons.append("a model that is not the plugin's")
+        if reasons:
+            return self._build_stock_generator(
+                models, args, reasons, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn
+            )
+        penalty = functools.partial(
+            LENGTH_PENALTIES[str(self.cfg.length_penalty)], alpha=options["lenpen"]
+        )
+        dictionary = self.target_dictionary
+        rules = Rules(
+            beam_size=min(options["beam"], len(dictionary) - 1),
+            length_penalty=(lambda length: 1.0) if options.get("unnormalized") else penalty,
+            stop_rule=str(self.cfg.stop_rule),
+            eos=dictionary.eos(),
+            pad=dictionary.pad(),
+            unk=dictionary.unk(),
+            min_length=options.get("min_len", 1),
+            unknown_penalty=options.get("unkpen", 0.0),
+        )
+        return VaswaniGenerator(
+            models,
+            rules,
+            options["max_len_a"],
+            options.get("max_len_b", 200),
+            options.get("temperature", 1.0),
+        )
+
+    def _build_stock_generator(
+        self, models: Sequence[nn.Module], args: Any, reasons: list[str], *rest: Any
+    ) -> nn.Module:
+        logger.info(
+            "fairseq's own search is used, with its length penalty and stop rule, because of: %s",
+            ", ".join(reasons),
+        )
+        if getattr(args, "max_len_a", -1) < 0:
+            args.max_len_a, args.max_len_b = 1, 50  # the paper's limit, of the padded batch
+        return super().build_generator(models, args, *rest)
 
 
 def _check_data(cfg: VaswaniTranslationConfig) -> None:

@@ -11,24 +11,9 @@ from torch.nn import functional as F
 from .packing import Packing
 
 
-def attention_mask(
-    padding_mask: Tensor | None, causal: bool, queries: int, keys: int, device: torch.device
-) -> Tensor | None:
-    """Which keys each query may see, True = may; None where it may see all.
-
-    Args:
-        padding_mask: ``[B, S]``, True = padding, or None.
-        causal: whether query i sees the keys up to its own position only (section 3.2.3).
-            With fewer queries than keys the queries are the last ones.
-
-    Returns:
-        ``[B or 1, 1, T, S]``, bool.
-    """
-    allowed = None if padding_mask is None else ~padding_mask[:, None, None, :]
-    if causal and queries > 1:
-        seen = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
-        allowed = seen[None, None] if allowed is None else allowed & seen
-    return allowed
+def causal_mask(length: int, device: torch.device) -> Tensor:
+    """Position i sees positions up to i (section 3.2.3): ``[L, L]``, True = may be seen."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
 
 
 def attention_weights(q: Tensor, k: Tensor, allowed: Tensor | None) -> Tensor:
@@ -37,7 +22,7 @@ def attention_weights(q: Tensor, k: Tensor, allowed: Tensor | None) -> Tensor:
     Args:
         q: queries, ``[B, H, T, K]``.
         k: keys, ``[B, H, S, K]``.
-        allowed: ``[B or 1, 1, T, S]``, True = may be seen, or None.
+        allowed: broadcasts to ``[B, H, T, S]``, True = may be seen; None = all may.
 
     Returns:
         ``[B, H, T, S]``, each row a distribution over the keys that may be seen.
@@ -115,8 +100,8 @@ class MultiHeadAttention(nn.Module):
             q, k, v = self.self_heads(packing.pad(self.query_key_value(x)))
             keys = packing
         # A real query never sees the padding behind it, so causal attention needs no mask for it.
-        padding_mask = None if causal else keys.padding_mask
-        context, weights = self.attend(q, k, v, padding_mask, causal, need_weights)
+        allowed = None if causal else keys.allowed
+        context, weights = self.attend(q, k, v, allowed, causal, need_weights)
         return self.output(packing.pack(context)), weights
 
     def heads(self, x: Tensor, width: int) -> Tensor:
@@ -139,7 +124,7 @@ class MultiHeadAttention(nn.Module):
         q: Tensor,
         k: Tensor,
         v: Tensor,
-        padding_mask: Tensor | None = None,
+        allowed: Tensor | None = None,
         causal: bool = False,
         need_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
@@ -149,20 +134,22 @@ class MultiHeadAttention(nn.Module):
             q: ``[B, H, T, K]``.
             k: ``[B, H, S, K]``.
             v: ``[B, H, S, d_v]``.
-            padding_mask: ``[B, S]``, True = padding.
+            allowed: broadcasts to ``[B, H, T, S]``: True = may be seen, or a float that is added
+                to the scores (without ``need_weights``); None = all may.
+            causal: instead of ``allowed``, position i sees the positions up to i.
 
         Returns:
             ``[B, T, H * d_v]`` and the weights ``[B, H, T, S]`` in float32, or None.
         """
         dropout = self.dropout if self.training else 0.0
-        weights = None
+        weights: Tensor | None = None
         if need_weights:
-            allowed = attention_mask(padding_mask, causal, q.size(2), k.size(2), q.device)
+            if causal:
+                allowed = causal_mask(q.size(2), q.device)
             weights = attention_weights(q, k, allowed)
             context = torch.matmul(F.dropout(weights, dropout).to(v.dtype), v)
-        elif causal and padding_mask is None and q.size(2) == k.size(2):
-            context = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True)
         else:
-            allowed = attention_mask(padding_mask, causal, q.size(2), k.size(2), q.device)
-            context = F.scaled_dot_product_attention(q, k, v, allowed, dropout_p=dropout)
+            context = F.scaled_dot_product_attention(
+                q, k, v, allowed, dropout_p=dropout, is_causal=causal
+            )
         return context.transpose(1, 2).flatten(2), weights  # [B, H, T, d_v] -> [B, T, H * d_v]

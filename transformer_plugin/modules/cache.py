@@ -1,43 +1,95 @@
-"""What a decoder layer remembers of the positions before, in step-by-step decoding."""
+"""What a decoder remembers of the positions before, in step-by-step decoding."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 
 import torch
 from torch import Tensor
 
+_FIRST_CAPACITY = 32  # columns; doubled whenever they are full
 
-@dataclass
+
 class LayerCache:
-    """Keys and values of one decoder layer; grows by one position a step.
+    """Keys and values of one decoder layer, for k hypotheses of each sentence.
 
-    Attributes:
+    Target keys lie side by side, position by position and hypothesis by hypothesis, in a buffer
+    that is never reordered: which of them a hypothesis may see is told by ``Ancestry``.
+
+    Args:
         memory_keys: of the encoder's output, ``[B, H, S, K]``, projected once.
         memory_values: ``[B, H, S, d_v]``.
-        memory_padding_mask: ``[B, S]``, True = padding; None where there is none.
-        keys: of the target positions so far, ``[B, H, T, K]``; None before the first.
-        values: ``[B, H, T, d_v]``.
+        memory_allowed: ``[B, 1, 1, S]``, True = may be seen; None where all may.
     """
 
-    memory_keys: Tensor
-    memory_values: Tensor
-    memory_padding_mask: Tensor | None = None
-    keys: Tensor | None = None
-    values: Tensor | None = None
+    def __init__(
+        self, memory_keys: Tensor, memory_values: Tensor, memory_allowed: Tensor | None = None
+    ) -> None:
+        self.memory_keys = memory_keys
+        self.memory_values = memory_values
+        self.memory_allowed = memory_allowed
+        self.columns = 0
+        self._keys = memory_keys.new_empty(*memory_keys.shape[:2], 0, memory_keys.size(3))
+        self._values = memory_values.new_empty(*memory_values.shape[:2], 0, memory_values.size(3))
 
-    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Takes up one position ``[B, H, 1, K]``; returns all keys and values, and their mask."""
-        self.keys = k if self.keys is None else torch.cat([self.keys, k], dim=2)
-        self.values = v if self.values is None else torch.cat([self.values, v], dim=2)
-        return self.keys, self.values, None
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Takes up one position of k hypotheses, ``[B, H, k, K]``.
 
-    def reorder(self, order: Tensor) -> None:
-        """Makes sentence i what sentence ``order[i]`` was; ``order`` may be of another size."""
-        self.memory_keys = self.memory_keys.index_select(0, order)
-        self.memory_values = self.memory_values.index_select(0, order)
-        if self.memory_padding_mask is not None:
-            self.memory_padding_mask = self.memory_padding_mask.index_select(0, order)
-        if self.keys is not None and self.values is not None:
-            self.keys = self.keys.index_select(0, order)
-            self.values = self.values.index_select(0, order)
+        Returns:
+            All keys and values so far, ``[B, H, k * T, K]``, views of the buffers.
+        """
+        end = self.columns + k.size(2)
+        if end > self._keys.size(2):
+            capacity = max(end, 2 * self._keys.size(2), _FIRST_CAPACITY)
+            self._keys = _enlarged(self._keys, self.columns, capacity)
+            self._values = _enlarged(self._values, self.columns, capacity)
+        self._keys[:, :, self.columns : end] = k
+        self._values[:, :, self.columns : end] = v
+        self.columns = end
+        return self._keys[:, :, :end], self._values[:, :, :end]
+
+    def select(self, sentences: Tensor) -> None:
+        """Makes sentence i what sentence ``sentences[i]`` was; also fewer or more of them."""
+        self.memory_keys = self.memory_keys.index_select(0, sentences)
+        self.memory_values = self.memory_values.index_select(0, sentences)
+        if self.memory_allowed is not None:
+            self.memory_allowed = self.memory_allowed.index_select(0, sentences)
+        self._keys = self._keys[:, :, : self.columns].index_select(0, sentences)
+        self._values = self._values[:, :, : self.columns].index_select(0, sentences)
+
+
+def _enlarged(buffer: Tensor, used: int, capacity: int) -> Tensor:
+    larger = buffer.new_empty(*buffer.shape[:2], capacity, buffer.size(3))
+    larger[:, :, :used] = buffer[:, :, :used]
+    return larger
+
+
+class Ancestry:
+    """Which cached columns belong to each hypothesis: its own past, position by position.
+
+    Args:
+        batch_size: sentences, B.
+        beam_size: hypotheses of each, k.
+        like: gives dtype and device.
+    """
+
+    def __init__(self, batch_size: int, beam_size: int, like: Tensor) -> None:
+        own = torch.full((beam_size, beam_size), -math.inf, dtype=like.dtype, device=like.device)
+        self._own = own.fill_diagonal_(0.0)
+        self._mask = like.new_empty(batch_size, beam_size, 0)
+
+    def extend(self) -> Tensor:
+        """Adds a position; returns the mask, ``[B, 1, k, k * T]``: 0 where a hypothesis may see,
+        minus infinity elsewhere."""
+        own = self._own.expand(self._mask.size(0), -1, -1)
+        self._mask = torch.cat([self._mask, own], dim=2)
+        return self._mask.unsqueeze(1)
+
+    def follow(self, parents: Tensor) -> None:
+        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was; ``[B, k]``."""
+        index = parents.unsqueeze(2).expand(-1, -1, self._mask.size(2))
+        self._mask = self._mask.gather(1, index)
+
+    def select(self, sentences: Tensor) -> None:
+        """Makes sentence i what sentence ``sentences[i]`` was."""
+        self._mask = self._mask.index_select(0, sentences)

@@ -125,37 +125,41 @@ class DecoderLayer(nn.Module):
         return self.feed_forward_residual(x, self.feed_forward), self_weights, encoder_weights
 
     def step(
-        self, x: Tensor, cache: LayerCache, need_weights: bool = False
+        self,
+        x: Tensor,
+        cache: LayerCache,
+        allowed: Tensor | None = None,
+        need_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """One target position, the ones before it being in ``cache``, which takes it up.
 
         Args:
-            x: ``[B, D]``.
+            x: k hypotheses of each sentence, ``[B, k, D]``.
+            allowed: cached columns that each may see, ``[B, 1, k, k * T]``; None = all.
 
         Returns:
-            ``[B, D]``, and the encoder-decoder weights ``[B, H, 1, S]`` when asked.
+            ``[B, k, D]``, and the encoder-decoder weights ``[B, H, k, S]`` when asked.
         """
         encoder_weights: Tensor | None = None
 
         def self_attention(x: Tensor) -> Tensor:
             attention = self.self_attention
-            q, k, v = attention.self_heads(attention.query_key_value(x).unsqueeze(1))
-            k, v, mask = cache.append(k, v)
-            context, _ = attention.attend(q, k, v, mask)
-            return attention.output(context.squeeze(1))
+            q, k, v = attention.self_heads(attention.query_key_value(x))
+            context, _ = attention.attend(q, *cache.append(k, v), allowed)
+            return attention.output(context)
 
         def encoder_attention(x: Tensor) -> Tensor:
             nonlocal encoder_weights
             attention = self.encoder_attention
-            q = attention.heads(attention.query(x).unsqueeze(1), attention.d_k)
+            q = attention.heads(attention.query(x), attention.d_k)
             context, encoder_weights = attention.attend(
                 q,
                 cache.memory_keys,
                 cache.memory_values,
-                cache.memory_padding_mask,
+                cache.memory_allowed,
                 need_weights=need_weights,
             )
-            return attention.output(context.squeeze(1))
+            return attention.output(context)
 
         x = self.self_attention_residual(x, self_attention)
         x = self.encoder_attention_residual(x, encoder_attention)

@@ -51,6 +51,11 @@ class Packing:
         packing = cls.of_lengths(real.sum(dim=1), tokens.size(1))
         return (tokens.flatten() if packing.index is None else tokens[real]), packing
 
+    @property
+    def allowed(self) -> Tensor | None:
+        """Keys that are real, ``[B, 1, 1, L]``, True = may be seen; None where all are."""
+        return None if self.padding_mask is None else ~self.padding_mask[:, None, None, :]
+
     def pad(self, rows: Tensor) -> Tensor:
         """``[N, ...]`` to the rectangle ``[B, L, ...]``, zero where padding is."""
         shape = (self.batch_size, self.max_length, *rows.shape[1:])

@@ -1,0 +1,215 @@
+"""Beam search over a model that decodes step by step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from .finished import Finished, LengthPenalty
+
+_WORTH_SHRINKING = 0.85  # share of sentences still live below which the batch is made smaller
+
+
+class Scorer(Protocol):
+    """What beam search asks of a model, or of several together."""
+
+    def step(self, tokens: Tensor, position: int) -> Tensor:
+        """Log-probabilities up to a constant a row, ``[B, k, V]``, of what follows ``[B, k]``."""
+
+    def normaliser(self, scores: Tensor) -> Tensor:
+        """What to take from ``scores`` to make them log-probabilities, ``[B, k, 1]``."""
+
+    def largest(self, scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """The largest of each row of ``[B, k, V]``, and their classes, ``[B, k, count]``."""
+
+    def follow(self, parents: Tensor) -> None:
+        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was, ``[B, k]``."""
+
+    def select(self, sentences: Tensor) -> None:
+        """Keeps these sentences alone, ``[b]``."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How to search; defaults are section 6.1's.
+
+    Attributes:
+        beam_size: hypotheses kept of each sentence, k.
+        length_penalty: lp of a length, end of sentence counted.
+        stop_rule: see ``Finished``.
+        min_length: shortest hypothesis, end of sentence not counted.
+        unknown_penalty: taken from the log-probability of the unknown word.
+        eos, pad, unk: the special symbols.
+    """
+
+    beam_size: int
+    length_penalty: LengthPenalty
+    stop_rule: str
+    eos: int
+    pad: int
+    unk: int
+    min_length: int = 1
+    unknown_penalty: float = 0.0
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation.
+
+    Attributes:
+        tokens: with end of sentence, ``[T]``.
+        score: log-probability over length penalty.
+        log_probs: of each token, ``[T]``, in nats.
+        beams: the live hypothesis, at each step, that it was; ``[T]``.
+    """
+
+    tokens: Tensor
+    score: Tensor
+    log_probs: Tensor
+    beams: Tensor
+
+
+def beam_search(
+    scorer: Scorer,
+    max_lengths: Tensor,
+    rules: Rules,
+    prefix: Tensor | None = None,
+    first_token: int | None = None,
+) -> list[list[Hypothesis]]:
+    """The best hypotheses of each sentence, best first.
+
+    Args:
+        scorer: a model at the start of B sentences.
+        max_lengths: longest hypothesis of each, end of sentence not counted, ``[B]``.
+        prefix: tokens that each hypothesis must begin with, ``[B, P]``, padded on the right.
+        first_token: what the decoder sees first; end of sentence by default.
+
+    Returns:
+        For each sentence at most k hypotheses, fewer only where no more exist.
+    """
+    device, beam_size = max_lengths.device, rules.beam_size
+    batch_size, steps = max_lengths.size(0), int(max_lengths.max()) + 1
+    candidates = 2 * beam_size
+    finished = Finished(max_lengths, beam_size, rules.length_penalty, rules.stop_rule)
+    rows = torch.arange(batch_size, device=device)  # the sentences still searched
+    live = torch.full((batch_size, beam_size), -math.inf, device=device)
+    live[:, 0] = 0.0
+    first = rules.eos if first_token is None else first_token
+    tokens = torch.full((batch_size, beam_size), first, device=device)
+    history = _History(batch_size, beam_size, device)
+
+    for step in range(steps):
+        scores = scorer.step(tokens, step)
+        normaliser = scorer.normaliser(scores)
+        forced = _forced_tokens(rules, step, max_lengths, prefix)
+        forced_score = scores.gather(2, forced.clamp_min(0).view(-1, 1, 1).expand_as(normaliser))
+        _forbid(scores, rules, step)
+        top, classes = scorer.largest(scores, min(candidates, scores.size(2)))
+        log_probs = (live.unsqueeze(2) + (top - normaliser)).flatten(1)
+        cand, index = log_probs.topk(candidates, dim=1)
+        parents = index // classes.size(2)
+        cand_tokens = classes.flatten(1).gather(1, index)
+
+        is_forced = forced.ge(0).unsqueeze(1)
+        forced_cand, forced_parents = (live + (forced_score - normaliser).squeeze(2)).sort(
+            dim=1, descending=True
+        )
+        cand = torch.where(is_forced, pad(forced_cand, (0, beam_size), value=-math.inf), cand)
+        parents = torch.where(is_forced, forced_parents.repeat(1, 2), parents)
+        cand_tokens = torch.where(is_forced, forced.unsqueeze(1), cand_tokens)
+
+        ended = cand_tokens.eq(rules.eos) & cand.isfinite()
+        finished.add(rows, step, ended, cand, parents)
+        order = torch.arange(candidates, device=device) + ended * candidates
+        chosen = order.topk(beam_size, dim=1, largest=False).indices
+        live = cand.masked_fill(ended, -math.inf).gather(1, chosen)
+        parents = parents.gather(1, chosen)
+        tokens = cand_tokens.gather(1, chosen)
+        history.record(rows, tokens, parents, live)
+        scorer.follow(parents)
+
+        over = finished.done(rows, step, live)
+        live = live.masked_fill(over.unsqueeze(1), -math.inf)
+        remaining = (~over).nonzero().squeeze(1)
+        if remaining.numel() == 0:
+            break
+        if remaining.numel() < _WORTH_SHRINKING * rows.numel():
+            scorer.select(remaining)
+            rows, live, tokens = rows[remaining], live[remaining], tokens[remaining]
+            max_lengths = max_lengths[remaining]
+            prefix = None if prefix is None else prefix[remaining]
+    return history.hypotheses(finished, rules.eos)
+
+
+def _forced_tokens(
+    rules: Rules, step: int, max_lengths: Tensor, prefix: Tensor | None
+) -> Tensor:
+    """The token that each sentence must take at this step, ``[b]``; -1 where it may choose."""
+    forced = torch.full_like(max_lengths, -1)
+    if prefix is not None and step < prefix.size(1):
+        forced = prefix[:, step].masked_fill(prefix[:, step].eq(rules.pad), -1)
+    return forced.masked_fill(max_lengths.le(step), rules.eos)
+
+
+def _forbid(scores: Tensor, rules: Rules, step: int) -> None:
+    """Takes out, in place, what no hypothesis may choose."""
+    scores[..., rules.pad] = -math.inf
+    if rules.unknown_penalty:
+        scores[..., rules.unk] -= rules.unknown_penalty
+    if step < rules.min_length:
+        scores[..., rules.eos] = -math.inf
+
+
+class _History:
+    """Tokens, parents and log-probabilities of the live hypotheses after each step."""
+
+    def __init__(self, batch_size: int, beam_size: int, device: torch.device) -> None:
+        self.shape = (batch_size, beam_size)
+        self.tokens: list[Tensor] = []  # [B, k] each
+        self.parents: list[Tensor] = []
+        self.log_probs: list[Tensor] = []
+        self.device = device
+
+    def record(self, rows: Tensor, tokens: Tensor, parents: Tensor, log_probs: Tensor) -> None:
+        """Takes up a step of the sentences ``rows``."""
+        for steps, values in (
+            (self.tokens, tokens),
+            (self.parents, parents),
+            (self.log_probs, log_probs),
+        ):
+            whole = torch.zeros(self.shape, dtype=values.dtype, device=self.device)
+            steps.append(whole.index_copy_(0, rows, values))
+
+    def hypotheses(self, finished: Finished, eos: int) -> list[list[Hypothesis]]:
+        """Follows each finished hypothesis back to its first token."""
+        steps = len(self.tokens)
+        ends, beam = finished.steps, finished.parents
+        tokens = torch.full((*self.shape, steps), eos, device=self.device)
+        beams = torch.zeros_like(tokens)
+        totals = torch.zeros(*self.shape, steps, device=self.device)
+        for step in range(steps - 1, -1, -1):
+            # Hypothesis `beam` was live after step - 1 and chose its token of `step` from there.
+            inside = ends > step
+            totals[..., step] = torch.where(
+                inside, self.log_probs[step].gather(1, beam), finished.log_probs
+            )
+            tokens[..., step] = torch.where(inside, self.tokens[step].gather(1, beam), eos)
+            beam = torch.where(inside, self.parents[step].gather(1, beam), beam)
+            beams[..., step] = beam
+        log_probs = totals.diff(dim=2, prepend=torch.zeros_like(totals[..., :1]))
+        tokens, beams, log_probs = tokens.cpu(), beams.cpu(), log_probs.cpu()
+        scores = finished.scores.cpu()
+        lengths = (ends + 1).tolist()
+        return [
+            [
+                Hypothesis(tokens[b, j, :n], scores[b, j], log_probs[b, j, :n], beams[b, j, :n])
+                for j, n in enumerate(lengths[b])
+                if scores[b, j].isfinite()
+            ]
+            for b in range(self.shape[0])
+        ]

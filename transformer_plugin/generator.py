@@ -1,0 +1,145 @@
+"""fairseq's generator interface on our beam search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .beam_search import Hypothesis, Rules, beam_search
+from .model import VaswaniTransformer
+from .scorers import EnsembleScorer, ModelScorer
+
+# Source tokens decoded together: what keeps a step's matrices in cache on a CPU, and a GPU busy.
+_CPU_BATCH_TOKENS = 1024
+_GPU_BATCH_TOKENS = 16384
+
+
+class VaswaniGenerator(nn.Module):
+    """Beam search with the paper's or fairseq's rules.
+
+    Args:
+        models: of the plugin; more than one form an ensemble.
+        rules: how to search.
+        max_len_a: negative: a hypothesis is at most as long as its own source plus 50 tokens
+            (section 6.1); else fairseq's meaning, at most a * S + b for the batch's length S.
+        max_len_b: see ``max_len_a``.
+        temperature: divides the logits.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[VaswaniTransformer],
+        rules: Rules,
+        max_len_a: float = -1.0,
+        max_len_b: int = 200,
+        temperature: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.models = nn.ModuleList(models)
+        self.rules = rules
+        self.eos = rules.eos
+        self.max_len_a = max_len_a
+        self.max_len_b = max_len_b
+        self.temperature = temperature
+        self.models.eval()
+
+    @torch.no_grad()
+    def generate(
+        self,
+        models: Sequence[nn.Module],
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+        bos_token: int | None = None,
+    ) -> list[list[dict[str, Tensor]]]:
+        """Translates a batch in fairseq's sample form.
+
+        Args:
+            models: ignored, as in fairseq: they were given at the start.
+            prefix_tokens: what each hypothesis begins with, ``[B, P]``.
+            constraints: not taken here; the task sends them to fairseq's own search.
+            bos_token: what the decoder sees first.
+
+        Returns:
+            For each sentence its hypotheses, best first, in fairseq's form.
+        """
+        if constraints is not None:
+            raise ValueError("constraints are left to fairseq's own search: use --constraints")
+        src_tokens = sample["net_input"]["src_tokens"]
+        lengths = src_tokens.ne(self.rules.pad).sum(dim=1)
+        max_lengths = self._max_lengths(src_tokens, lengths)
+        results: list[list[Hypothesis]] = [[] for _ in range(src_tokens.size(0))]
+        for sentences in _batches(lengths, src_tokens.is_cuda):
+            for i, hypotheses in zip(
+                sentences.tolist(),
+                self._search(src_tokens, sentences, max_lengths, prefix_tokens, bos_token),
+                strict=True,
+            ):
+                results[i] = hypotheses
+        return [[_fairseq_form(h) for h in hypotheses] for hypotheses in results]
+
+    def _search(
+        self,
+        src_tokens: Tensor,
+        sentences: Tensor,
+        max_lengths: Tensor,
+        prefix: Tensor | None,
+        first_token: int | None,
+    ) -> list[list[Hypothesis]]:
+        """Translates some sentences; where memory runs out, first the one half, then the other."""
+        try:
+            source = src_tokens[sentences]
+            source = source[:, source.ne(self.rules.pad).any(dim=0)]
+            scorers = [
+                ModelScorer(model, source, self.rules.beam_size, self.temperature)
+                for model in self.models
+            ]
+            return beam_search(
+                scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers),
+                max_lengths[sentences],
+                self.rules,
+                None if prefix is None else prefix[sentences],
+                first_token,
+            )
+        except torch.OutOfMemoryError:
+            if sentences.numel() == 1:
+                raise
+        torch.cuda.empty_cache()
+        return [
+            hypotheses
+            for half in sentences.chunk(2)
+            for hypotheses in self._search(src_tokens, half, max_lengths, prefix, first_token)
+        ]
+
+    def _max_lengths(self, src_tokens: Tensor, lengths: Tensor) -> Tensor:
+        limit = min(model.max_decoder_positions() for model in self.models) - 1
+        if self.max_len_a < 0:
+            return (lengths - 1 + 50).clamp_max(limit)
+        longest = int(self.max_len_a * src_tokens.size(1) + self.max_len_b)
+        return torch.full_like(lengths, min(longest, limit))
+
+
+def _batches(lengths: Tensor, on_gpu: bool) -> list[Tensor]:
+    """Sentence numbers, of like length together, about as many tokens in each batch."""
+    budget = _GPU_BATCH_TOKENS if on_gpu else _CPU_BATCH_TOKENS
+    batches: list[list[int]] = []
+    order = lengths.argsort(descending=True, stable=True)
+    for i, length in zip(order.tolist(), lengths[order].tolist(), strict=True):
+        if not batches or (len(batches[-1]) + 1) * longest > budget:
+            batches.append([])
+            longest = max(length, 1)
+        batches[-1].append(i)
+    return [torch.tensor(batch, device=lengths.device) for batch in batches]
+
+
+def _fairseq_form(hypothesis: Hypothesis) -> dict[str, Tensor]:
+    return {
+        "tokens": hypothesis.tokens,
+        "score": hypothesis.score,
+        "positional_scores": hypothesis.log_probs,
+        "attention": torch.empty(0),
+        "alignment": torch.empty(0),
+    }
