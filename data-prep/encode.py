@@ -1,4 +1,4 @@
-"""Split CLEAN/{train,valid,test}.{SOURCE,TARGET} into subwords, space-separated, one sentence a line.
+"""Split CLEAN/{train,valid,test}.{SOURCE,TARGET} into subwords with spaces between them.
 
 `--remove-bpe sentencepiece` of fairseq-generate undoes it.
 """
@@ -12,7 +12,14 @@ import sentencepiece
 
 from bad_input import BadInput, exit_cleanly
 from finished_step import finish_step
-from parallel_text import SPLITS, check_languages, count_lines, read_lines, side_paths, with_progress
+from parallel_text import (
+    SPLITS,
+    check_languages,
+    count_lines,
+    read_lines,
+    side_paths,
+    with_progress,
+)
 
 
 def load_model(path: Path) -> sentencepiece.SentencePieceProcessor:

@@ -14,6 +14,7 @@ import http.client
 import json
 import os
 import sys
+import time
 import urllib.error
 import urllib.request
 import zlib
@@ -56,16 +57,16 @@ def addresses(manifest: dict[str, Any]) -> list[str]:
 
 def download(address: str, path: Path, size: int, sha256: str) -> None:
     """Copy the bytes at `address` to `path`; BadInput unless size and sha256 are as expected."""
-    digest, received, reported = hashlib.sha256(), 0, 0
+    digest, received, next_report = hashlib.sha256(), 0, time.monotonic() + 5.0
     try:
         with urllib.request.urlopen(address, timeout=TIMEOUT) as answer, path.open("wb") as file:
             while block := answer.read(1 << 16):
                 file.write(block)
                 digest.update(block)
                 received += len(block)
-                if (percent := 100 * received // max(size, 1)) >= reported + 20:
-                    print(f"  {address}: {percent} %", file=sys.stderr)
-                    reported = percent
+                if time.monotonic() >= next_report:
+                    print(f"[raw] {address}: {received:,} of {size:,} bytes", file=sys.stderr)
+                    next_report += 5.0
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError) as error:
         raise BadInput(f"{address}: cannot be read ({getattr(error, 'reason', error)})") from None
     if received != size:
@@ -95,7 +96,9 @@ def unpack(archive: Path, path: Path, name: str) -> None:
             while block := packed.read(1 << 20):
                 plain.write(block)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadInput(f"{name} is truncated or not a gzip file ({error}): fetch it again") from None
+        raise BadInput(
+            f"{name} is truncated or not a gzip file ({error}): fetch it again"
+        ) from None
     archive.unlink()
 
 
@@ -106,6 +109,7 @@ def fetch(manifest: dict[str, Any], source: str, target: str, folder: Path) -> N
             name = manifest["splits"][split].format(language=language)
             path = folder / f"{split}.{language}"
             packed = folder / f"{path.name}.gz"
+            print(f"[raw] {name}", file=sys.stderr)
             download_from_any(addresses(manifest), name, packed, manifest["files"][name])
             unpack(packed, path, name)
             if split != "train":  # a bad line of train is dropped by clean.py, and counted
@@ -136,10 +140,11 @@ def main() -> None:
             )
     names = [pattern.format(language=language) for pattern in manifest["splits"].values()
              for language in (args.source, args.target)]
+    files = {name: manifest["files"][name] for name in names}
     finish_step(
         args.output,
         inputs=[],
-        settings={"corpus": args.corpus, "files": {name: manifest["files"][name] for name in names}},
+        settings={"corpus": args.corpus, "files": files},
         work=lambda folder: fetch(manifest, args.source, args.target, folder),
     )
 

@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--output", required=True, type=Path, help="folder for the model")
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
-    parser.add_argument("--vocab-size", required=True, type=int, help="size of the joint vocabulary")
+    parser.add_argument("--vocab-size", required=True, type=int, help="of both languages together")
     args = parser.parse_args()
     check_languages(args.source, args.target)
     texts = [args.input / f"train.{language}" for language in (args.source, args.target)]
