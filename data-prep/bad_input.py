@@ -19,7 +19,8 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         print(f"{step}: {error}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
-        print(f"{step}: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"{step}: {where}{error.strerror or error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print(f"{step}: interrupted; nothing was left half-written", file=sys.stderr)

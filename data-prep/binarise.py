@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import fairseq
-
 from bad_input import BadInput, exit_cleanly
 from finished_step import finish_step
 from parallel_text import SPLITS, check_aligned, check_languages, side_paths
@@ -49,7 +47,7 @@ def main() -> None:
     finish_step(
         args.output,
         inputs=side_paths(args.input, (args.source, args.target)),
-        settings={"source": args.source, "target": args.target, "fairseq": fairseq.__version__},
+        settings={"source": args.source, "target": args.target},
         work=lambda folder: preprocess(
             args.input, args.source, args.target, args.workers, folder
         ),

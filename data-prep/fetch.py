@@ -28,6 +28,7 @@ from parallel_text import SPLITS, check_aligned, check_languages, read_lines
 
 CORPORA = Path(__file__).resolve().parent / "corpora"
 TIMEOUT = 60  # seconds without a byte
+UNREADABLE = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
 
 
 def read_manifest(corpus: str) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def download(address: str, path: Path, size: int, sha256: str) -> None:
                 if time.monotonic() >= next_report:
                     print(f"[raw] {address}: {received:,} of {size:,} bytes", file=sys.stderr)
                     next_report += 5.0
-    except (urllib.error.URLError, http.client.HTTPException, TimeoutError) as error:
+    except UNREADABLE as error:
         raise BadInput(f"{address}: cannot be read ({getattr(error, 'reason', error)})") from None
     if received != size:
         raise BadInput(f"{address}: {received:,} bytes, expected {size:,}")
@@ -140,6 +141,8 @@ def main() -> None:
             )
     names = [pattern.format(language=language) for pattern in manifest["splits"].values()
              for language in (args.source, args.target)]
+    if missing := [name for name in names if name not in manifest["files"]]:
+        raise BadInput(f"the manifest of {args.corpus} has no size and sha256 of {missing[0]}")
     files = {name: manifest["files"][name] for name in names}
     finish_step(
         args.output,

@@ -82,7 +82,7 @@ fingerprint() {
 # stage NAME OUTPUT INPUT... -- CMD...: run CMD unless RUN_DIR/.done/NAME says that this very
 # command has made OUTPUT from these very inputs. CMD may be a function of the caller.
 stage() {
-    local name=$1 output=$2 inputs=() done_file="$RUN_DIR/.done/$1" now
+    local name=$1 output=$2 inputs=() done_file="$RUN_DIR/.done/$1" contents now
     shift 2
     while (($#)) && [[ $1 != -- ]]; do inputs+=("$1"); shift; done
     (($# > 1)) || die "stage $name: no command after --"
@@ -91,7 +91,8 @@ stage() {
         if declare -F "$1" > /dev/null; then "$@"; else run "$@"; fi
         return
     fi
-    now="$(fingerprint "${inputs[@]}") $(show "$@" | sha256sum | cut -d ' ' -f 1)"
+    contents="$(fingerprint "${inputs[@]}")" || exit 2
+    now="$contents $(show "$@" | sha256sum | cut -d ' ' -f 1)"
     if [[ -e $output && -f $done_file && "$(< "$done_file")" == "$now" ]]; then
         note "$name: already done"
         return

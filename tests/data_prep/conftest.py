@@ -1,0 +1,59 @@
+"""Running the steps of data-prep as a user does, and small corpora to run them on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+DATA_PREP = HERE.parents[1] / "data-prep"
+sys.path[:0] = [str(HERE), str(DATA_PREP)]  # corpus_files, and the grammar's modules
+
+
+@pytest.fixture
+def step(tmp_path):
+    """step("clean", *arguments, NAME=VALUE) runs data-prep/clean.py and returns what it said."""
+
+    def run(name: str, *arguments, **environment) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [sys.executable, str(DATA_PREP / f"{name}.py"), *map(str, arguments)],
+            capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **environment},
+        )
+
+    return run
+
+
+@pytest.fixture
+def refused(step):
+    """refused("clean", *arguments) expects status 2 and one message; returns the message."""
+
+    def run(name: str, *arguments, **environment) -> str:
+        result = step(name, *arguments, **environment)
+        assert result.returncode == 2, result.stderr
+        assert "Traceback" not in result.stderr
+        return result.stderr
+
+    return run
+
+
+@pytest.fixture
+def write_corpus(tmp_path):
+    """write_corpus(folder, train_en=[...], ...) writes six files; what is not given is 3 lines."""
+
+    def write(folder: str, **lines) -> Path:
+        path = tmp_path / folder
+        path.mkdir(parents=True, exist_ok=True)
+        for split in ("train", "valid", "test"):
+            for language in ("en", "de"):
+                text = lines.get(f"{split}_{language}")
+                if text is None:
+                    text = [f"{split} number {n} here" for n in range(3)]
+                data = [line if isinstance(line, bytes) else line.encode() for line in text]
+                (path / f"{split}.{language}").write_bytes(b"".join(line + b"\n" for line in data))
+        return path
+
+    return write

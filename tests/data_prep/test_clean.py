@@ -1,0 +1,112 @@
+"""clean.py: every dropped pair is counted under its reason; held-out pairs are never dropped."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from corpus_files import PAIR, leftovers
+
+GOOD = ("A good sentence here .", "Ein guter Satz hier .")
+
+
+@pytest.fixture
+def clean(step, tmp_path):
+    """clean(raw, *flags) -> (report, {name: lines of the clean files})."""
+
+    def run(raw, *flags):
+        result = step("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR, *flags)
+        assert result.returncode == 0, result.stderr
+        report = json.loads((tmp_path / "clean" / "report.json").read_text())
+        names = [f"{split}.{side}" for split in ("train", "valid", "test") for side in ("en", "de")]
+        texts = {name: (tmp_path / "clean" / name).read_text(encoding="utf-8") for name in names}
+        return report["pairs"], {name: text.split("\n")[:-1] for name, text in texts.items()}
+
+    return run
+
+
+def test_each_reason_is_counted_once_and_the_rest_is_kept(clean, write_corpus):
+    pairs = [
+        (GOOD, "kept"),
+        (("", "Nichts ."), "empty"),
+        (("   \t ", "Nur Leerraum ."), "empty"),
+        ((b"broken \xff byte here", "Kaputtes Byte hier ."), "invalid_utf8"),
+        (("Truncated \u00e4".encode()[:-1], "Abgeschnitten ."), "invalid_utf8"),
+        (("a b c d e f g h i", "a b c d e f g h i"), "too_long"),
+        (("a b c d e f g", "a b c"), "ratio"),
+        (("one two three four", "eins zwei drei vier"), "kept"),
+        (GOOD, "duplicate"),
+        (("A good  sentence here .\r", "Ein guter Satz hier ."), "duplicate"),
+        (("a b", "a b"), "too_short"),
+        (("Another source here .", GOOD[1]), "kept"),
+    ]
+    raw = write_corpus("raw", train_en=[p[0][0] for p in pairs], train_de=[p[0][1] for p in pairs])
+    report, lines = clean(raw, "--min-length", 3, "--max-length", 8, "--max-ratio", 2)
+    reasons = [reason for _, reason in pairs]
+    expected = {reason: reasons.count(reason) for reason in set(reasons)}
+    assert report["train"] == {"read": len(pairs), **expected}
+    assert lines["train.en"] == [p[0][0] for p in pairs if p[1] == "kept"]
+    assert lines["train.de"] == [p[0][1] for p in pairs if p[1] == "kept"]
+
+
+def test_the_ratio_itself_is_allowed(clean, write_corpus):
+    raw = write_corpus("raw", train_en=["a b c", "a b c d"], train_de=["a b", "a b"])
+    report, lines = clean(raw, "--max-ratio", 1.5)
+    assert lines["train.en"] == ["a b c"]
+    assert report["train"]["ratio"] == 1
+
+
+def test_held_out_pairs_are_normalised_but_never_dropped(clean, write_corpus):
+    source = ["same", "same", "", "a b c d e f g h i j"]
+    target = ["gleich", "gleich", "leer", "u\u0308ber\u00a0 alles\r"]
+    raw = write_corpus("raw", test_en=source, test_de=target)
+    report, lines = clean(raw, "--max-length", 5)
+    assert lines["test.en"] == source
+    assert lines["test.de"] == ["gleich", "gleich", "leer", "\u00fcber alles"]
+    assert report["test"] == {"read": 4, "kept": 4, "empty_but_kept": 1}
+
+
+def test_only_line_feeds_end_a_line(clean, write_corpus):
+    odd = "one\u2028two\x0cthree\x85four\rfive"
+    raw = write_corpus("raw", train_en=[odd, "a b c d e"], train_de=["1 2 3 4 5", "v w x y z"])
+    _, lines = clean(raw)
+    assert lines["train.en"] == ["one two three four five", "a b c d e"]
+
+
+def test_misaligned_sides_are_refused(refused, write_corpus, tmp_path):
+    raw = write_corpus("raw", valid_en=["a", "b"], valid_de=["a"])
+    message = refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR)
+    assert "valid.en has 2 lines" in message and "valid.de has 1" in message
+    assert not (tmp_path / "clean").exists() and not leftovers(tmp_path)
+
+
+def test_a_missing_file_is_named(refused, write_corpus, tmp_path):
+    raw = write_corpus("raw")
+    (raw / "train.de").unlink()
+    message = refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR)
+    assert str(raw / "train.de") in message and "missing" in message
+
+
+def test_invalid_utf8_in_a_held_out_set_names_line_and_byte(refused, write_corpus, tmp_path):
+    raw = write_corpus("raw", test_de=["gut", b"schlecht \xfc", "gut"])
+    message = refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR)
+    assert "test.de, line 2, byte 10" in message
+
+
+def test_nothing_left_is_an_error(refused, write_corpus, tmp_path):
+    raw = write_corpus("raw", train_en=["", ""], train_de=["", ""])
+    message = refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR)
+    assert "no pair" in message and "'empty': 2" in message
+
+
+def test_an_empty_file_is_an_error(refused, write_corpus, tmp_path):
+    raw = write_corpus("raw", train_en=[], train_de=[])
+    message = refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR)
+    assert "train.en is empty" in message
+
+
+@pytest.mark.parametrize("flags", [("--max-ratio", 0.5), ("--min-length", 0),
+                                   ("--min-length", 9, "--max-length", 8), ("--target", "en")])
+def test_limits_that_cannot_hold_are_refused(refused, write_corpus, tmp_path, flags):
+    raw = write_corpus("raw")
+    refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR, *flags)
