@@ -27,6 +27,9 @@ class VaswaniConfig(FairseqDataclass):
     dropout: float = field(
         default=0.1, metadata={"help": "residual and embedding dropout, P_drop (5.4)"}
     )
+    label_smoothing: float = field(
+        default=0.1, metadata={"help": "epsilon_ls, mass taken from the gold class (5.4)"}
+    )
     attention_dropout: float = field(
         default=0.0, metadata={"help": "dropout of attention weights (none in the paper)"}
     )

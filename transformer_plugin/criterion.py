@@ -1,7 +1,7 @@
 """Label-smoothed cross-entropy as a fairseq criterion (section 5.4)."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fairseq import utils
@@ -19,9 +19,7 @@ from .modules.label_smoothing import chunked_smoothed_cross_entropy, smoothed_cr
 class VaswaniCrossEntropyConfig(FairseqDataclass):
     """Numbers of the loss."""
 
-    label_smoothing: float = field(
-        default=0.1, metadata={"help": "epsilon_ls, mass taken from the gold class (5.4)"}
-    )
+    label_smoothing: float = II("model.label_smoothing")  # a column of Table 3
     sentence_avg: bool = II("optimization.sentence_avg")
 
 

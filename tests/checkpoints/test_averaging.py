@@ -1,0 +1,100 @@
+"""Averages against sums in float64, and checkpoints that do not belong together."""
+
+import pytest
+import torch
+from transformer_plugin.checkpoints.averaging import average, last_checkpoints
+from transformer_plugin.checkpoints.safe_loading import CheckpointError
+from transformer_plugin.cli import main
+
+
+def write(path, seed, updates, dtype=torch.float32, **cfg):
+    torch.manual_seed(seed)
+    shared = torch.randn(6, 4).to(dtype)
+    fused = torch.randn(9, 4).to(dtype)
+    q, k, v = fused.split(3)
+    model = {
+        "encoder.embed_tokens.weight": shared,
+        "decoder.embed_tokens.weight": shared,
+        "q": q,
+        "k": k,
+        "v": v,
+        "count": torch.tensor(updates),
+    }
+    torch.save(
+        {
+            "cfg": {"model": {"d_model": 4} | cfg, "task": {"data": "here"}},
+            "model": model,
+            "optimizer_history": [{"num_updates": updates}],
+            "last_optimizer_state": {"state": torch.zeros(1000)},
+            "extra_state": {"val_loss": 1.0},
+        },
+        path,
+    )
+    return path
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_mean_in_float64(tmp_path, dtype):
+    paths = [write(tmp_path / f"{i}.pt", i, i, dtype) for i in (3, 1, 2)]
+    model = average(paths)["model"]
+    models = [torch.load(path, weights_only=False)["model"] for path in paths]
+    for name in ("encoder.embed_tokens.weight", "q", "k", "v"):
+        exact = sum(m[name].double() for m in models) / 3
+        assert torch.equal(model[name], exact.to(dtype)), name
+    assert model["count"] == 3
+    tied = model["decoder.embed_tokens.weight"]
+    assert tied.data_ptr() == model["encoder.embed_tokens.weight"].data_ptr()
+
+
+def test_bf16_is_not_summed_in_bf16(tmp_path):
+    paths = []
+    for i, value in enumerate((1.0, 1.0078125, 1.0078125)):
+        paths.append(tmp_path / f"{i}.pt")
+        torch.save({"model": {"w": torch.tensor([value], dtype=torch.bfloat16)}}, paths[-1])
+    assert average(paths)["model"]["w"].item() == 1.0078125  # in bf16 the sum 3.0156 is 3.0
+
+
+def test_command_writes_a_smaller_file_that_says_what_it_is(tmp_path, capsys):
+    for epoch in (1, 2, 10):
+        write(tmp_path / f"checkpoint{epoch}.pt", epoch, epoch)
+    output = tmp_path / "averaged.pt"
+    arguments = ["average", "--last", "2", "--checkpoints", str(tmp_path), "--output", str(output)]
+    assert main(arguments) == 0
+    state = torch.load(output)
+    assert [p.rsplit("/", 1)[1] for p in state["extra_state"]["averaged"]] == [
+        "checkpoint2.pt",
+        "checkpoint10.pt",
+    ]
+    assert "last_optimizer_state" not in state
+    assert output.stat().st_size < (tmp_path / "checkpoint1.pt").stat().st_size
+    assert [p.name for p in tmp_path.iterdir() if "partial" in p.name] == []
+
+
+def test_last_by_updates(tmp_path):
+    for epoch, updates in ((1, 600), (1, 1200), (2, 1800), (12, 2400)):
+        write(tmp_path / f"checkpoint_{epoch}_{updates}.pt", 0, updates)
+    names = [path.name for path in last_checkpoints(tmp_path, 2, "updates")]
+    assert names == ["checkpoint_2_1800.pt", "checkpoint_12_2400.pt"]
+    with pytest.raises(CheckpointError, match="5 checkpoints by updates were asked for, 4 are"):
+        last_checkpoints(tmp_path, 5, "updates")
+
+
+def test_different_shapes_are_refused(tmp_path):
+    one, other = write(tmp_path / "1.pt", 0, 1), tmp_path / "2.pt"
+    torch.save({"model": {"encoder.embed_tokens.weight": torch.zeros(7, 4)}}, other)
+    with pytest.raises(CheckpointError, match=r"2\.pt is not of the same model as .*1\.pt"):
+        average([one, other])
+
+
+def test_different_runs_are_refused(tmp_path):
+    one = write(tmp_path / "1.pt", 0, 1)
+    other = write(tmp_path / "2.pt", 0, 2, d_model=8)
+    with pytest.raises(CheckpointError, match=r"2\.pt is not of the same run.*d_model is 8, not 4"):
+        average([one, other])
+
+
+def test_wrong_use_is_one_line(tmp_path, capsys):
+    arguments = ["average", "--last", "2", "--checkpoints", str(tmp_path), "--output", "x.pt"]
+    assert main(arguments) == 2
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1 and "2 checkpoints by epochs were asked for, 0 are" in message

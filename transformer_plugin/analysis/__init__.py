@@ -1,0 +1,1 @@
+"""Looking at corpora, runs and models."""

@@ -1,0 +1,1 @@
+"""Reading, writing, averaging and exchanging checkpoints."""

@@ -1,0 +1,35 @@
+"""The command ``transformer-plugin``: one thin subcommand a tool."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+# Each names a module with add_arguments(parser) and main(args); only the one called is imported.
+SUBCOMMANDS = {
+    "path": ("transformer_plugin.location", "print the directory to give to --user-dir"),
+    "doctor": ("transformer_plugin.doctor", "say what is installed and what is wrong with it"),
+    "average": ("transformer_plugin.checkpoints.averaging", "average checkpoints of a run"),
+    "hypotheses": ("transformer_plugin.analysis.hypotheses", "translations from a generation log"),
+    "score": ("transformer_plugin.analysis.score", "BLEU and chrF of translations"),
+    "summary": ("transformer_plugin.analysis.summary", "what a run has reached"),
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a subcommand; what the user got wrong is one line on stderr and status 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    parser = argparse.ArgumentParser(prog="transformer-plugin", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (module, help_text) in SUBCOMMANDS.items():
+        command = commands.add_parser(name, help=help_text, description=help_text)
+        if arguments[:1] == [name]:
+            tool = importlib.import_module(module)
+            tool.add_arguments(command)
+    args = parser.parse_args(arguments)
+    try:
+        return tool.main(args) or 0
+    except (OSError, ValueError) as error:
+        print(f"transformer-plugin {args.command}: {error}", file=sys.stderr)
+        return 2
