@@ -4,3 +4,8 @@ SOURCE=en
 TARGET=fr
 VOCAB_SIZE=8000
 MAX_RATIO=2  # at 1.5, hundreds of good captions would go
+: "${ARCH:=vaswani_small}"
+: "${MAX_TOKENS:=2048}"      # about 1,850 target words an update, 255 updates an epoch
+: "${MAX_EPOCH:=15}"         # 3,825 updates
+: "${WARMUP_UPDATES:=1000}"  # peak rate 256^-0.5 * 1000^-0.5 = 0.00198
+: "${DROPOUT:=0.2}"          # 29,000 sentences are few

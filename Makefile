@@ -1,0 +1,39 @@
+# make demo: raw text to BLEU on a CPU in minutes.  make test: the whole suite.
+# Each installs what is missing into .venv first.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: install demo test test-slow test-gpu lint clean
+
+install: $(INSTALLED)
+
+# fairseq-fixed is compiled where there is no wheel of it, against the torch that is installed.
+$(INSTALLED): setup.py constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) torch numpy cython setuptools wheel
+	$(PIP) --no-build-isolation "fairseq-fixed==0.12.3.1"
+	$(PIP) --no-build-isolation -e ".[test,export]"
+	touch $@
+
+demo: install
+	recipes/run.sh toy
+	$(BIN)/transformer-plugin summary "$${RUNS:-runs}/toy"
+
+test: install
+	$(BIN)/python -m pytest -m "not slow and not gpu"
+
+test-slow: install
+	$(BIN)/python -m pytest -m slow
+
+test-gpu: install
+	$(BIN)/python -m pytest -m gpu
+
+lint: install
+	$(BIN)/python -m pytest tests/test_style.py
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

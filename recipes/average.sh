@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Averages the last checkpoints of an experiment: average.sh EXPERIMENT [--dry-run]
+set -euo pipefail
+# shellcheck source=recipes/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+begin "$@"
+
+: "${AVERAGE:=5}"  # section 6.1
+
+stage average "$RUN_DIR/checkpoints/averaged.pt" "$RUN_DIR/checkpoints/checkpoint_last.pt" -- \
+    transformer-plugin average --last "$AVERAGE" --by epochs \
+    --checkpoints "$RUN_DIR/checkpoints" --output "$RUN_DIR/checkpoints/averaged.pt"

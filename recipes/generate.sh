@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Translates the test set by beam search: generate.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-generate]
+set -euo pipefail
+# shellcheck source=recipes/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+begin "$@"
+
+: "${BEAM:=4}"     # section 6.1
+: "${ALPHA:=0.6}"  # section 6.1
+
+checkpoint="$RUN_DIR/checkpoints/averaged.pt"
+translate() {
+    logged "$RUN_DIR/generate.log" fairseq-generate "$RUN_DIR/data-bin" \
+        --user-dir "$(transformer-plugin path)" \
+        --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
+        --path "$checkpoint" --gen-subset test --beam "$BEAM" --lenpen "$ALPHA" \
+        --remove-bpe sentencepiece ${EXTRA[@]+"${EXTRA[@]}"}
+}
+
+stage generate "$RUN_DIR/generate.log" "$checkpoint" "$RUN_DIR/data-bin" -- translate
+stage hypotheses "$RUN_DIR/hypotheses.txt" "$RUN_DIR/generate.log" -- \
+    transformer-plugin hypotheses --log "$RUN_DIR/generate.log" --output "$RUN_DIR/hypotheses.txt"

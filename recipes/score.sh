@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# sacreBLEU and chrF of the translations: score.sh EXPERIMENT [--dry-run] [FLAGS OF transformer-plugin score]
+set -euo pipefail
+# shellcheck source=recipes/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+begin "$@"
+
+run transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \
+    --reference "$RUN_DIR/raw/test.$TARGET" --output "$RUN_DIR/score.json" \
+    ${EXTRA[@]+"${EXTRA[@]}"}

