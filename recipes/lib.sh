@@ -80,9 +80,10 @@ fingerprint() {
 }
 
 # stage NAME OUTPUT INPUT... -- CMD...: run CMD unless RUN_DIR/.done/NAME says that this very
-# command has made OUTPUT from these very inputs. CMD may be a function of the caller.
+# command has made OUTPUT from these very inputs. CMD may be a function of the caller whose every
+# command goes through run, logged or capture: what it prints in a dry run is "this very command".
 stage() {
-    local name=$1 output=$2 inputs=() done_file="$RUN_DIR/.done/$1" contents now
+    local name=$1 output=$2 inputs=() done_file="$RUN_DIR/.done/$1" contents commands now
     shift 2
     while (($#)) && [[ $1 != -- ]]; do inputs+=("$1"); shift; done
     (($# > 1)) || die "stage $name: no command after --"
@@ -92,7 +93,12 @@ stage() {
         return
     fi
     contents="$(fingerprint "${inputs[@]}")" || exit 2
-    now="$contents $(show "$@" | sha256sum | cut -d ' ' -f 1)"
+    if declare -F "$1" > /dev/null; then
+        commands="$(DRY_RUN=1 && "$@")" || exit 2
+    else
+        commands="$(show "$@")"
+    fi
+    now="$contents $(sha256sum <<< "$commands" | cut -d ' ' -f 1)"
     if [[ -e $output && -f $done_file && "$(< "$done_file")" == "$now" ]]; then
         note "$name: already done"
         return

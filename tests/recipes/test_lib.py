@@ -48,6 +48,16 @@ def test_a_stage_runs_again_only_when_something_changed(shell, tmp_path):
     assert (run / "out.txt").read_text() == "two"
 
 
+def test_a_function_runs_again_when_its_knobs_change(shell, tmp_path):
+    script = ("make() { run bash -c 'echo ran >> calls; echo $0 > out.txt' \"$KNOB\"; }\n"
+              "stage make out.txt -- make")
+    for knob, calls in (("1", 1), ("1", 1), ("2", 2), ("2", 2)):
+        result = shell(script, KNOB=knob)
+        assert result.returncode == 0, result.stderr
+        assert len((tmp_path / "run/calls").read_text().splitlines()) == calls
+    assert (tmp_path / "run/out.txt").read_text() == "2\n"
+
+
 def test_a_folder_counts_by_its_files_but_not_its_logs(shell, tmp_path):
     folder = tmp_path / "run" / "data"
     folder.mkdir()
