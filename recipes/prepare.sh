@@ -17,7 +17,7 @@ step() { run "$PYTHON" "$REPO/data-prep/$1.py" "${@:2}" --source "$SOURCE" --tar
 
 step fetch "$CORPUS" --output "$RUN_DIR/raw"
 step clean --input "$RUN_DIR/raw" --output "$RUN_DIR/clean" \
-    --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" "${EXTRA[@]}"
+    --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" ${EXTRA[@]+"${EXTRA[@]}"}
 step subwords --input "$RUN_DIR/clean" --output "$RUN_DIR/subwords" --vocab-size "$VOCAB_SIZE"
 step encode --input "$RUN_DIR/clean" --model "$RUN_DIR/subwords/joint.model" \
     --output "$RUN_DIR/encoded"
