@@ -10,7 +10,6 @@ import argparse
 from pathlib import Path
 
 import sentencepiece
-
 from bad_input import BadInput, exit_cleanly
 from finished_step import finish_step
 from parallel_text import check_languages, read_lines

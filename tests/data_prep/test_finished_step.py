@@ -76,7 +76,7 @@ def test_a_failure_leaves_the_old_output_and_no_trace(copy_step, tmp_path, error
 
 
 def test_a_missing_input_is_named(tmp_path):
-    with pytest.raises(BadInput, match="nothing.en is missing"):
+    with pytest.raises(BadInput, match=r"nothing\.en is missing"):
         finish_step(tmp_path / "out", [tmp_path / "nothing.en"], {}, lambda folder: None)
 
 
