@@ -9,14 +9,11 @@ begin "$@"
 : "${ALPHA:=0.6}"  # section 6.1
 
 checkpoint="$RUN_DIR/checkpoints/averaged.pt"
-translate() {
-    logged "$RUN_DIR/generate.log" fairseq-generate "$RUN_DIR/data-bin" \
-        --user-dir "$(transformer-plugin path)" \
-        --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
-        --path "$checkpoint" --gen-subset test --beam "$BEAM" --lenpen "$ALPHA" \
-        --remove-bpe sentencepiece ${EXTRA[@]+"${EXTRA[@]}"}
-}
-
-stage generate "$RUN_DIR/generate.log" "$checkpoint" "$RUN_DIR/data-bin" -- translate
+stage generate "$RUN_DIR/generate.log" "$checkpoint" "$RUN_DIR/data-bin" -- \
+    capture "$RUN_DIR/generate.log" fairseq-generate "$RUN_DIR/data-bin" \
+    --user-dir "$(transformer-plugin path)" \
+    --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
+    --path "$checkpoint" --gen-subset test --beam "$BEAM" --lenpen "$ALPHA" \
+    --remove-bpe sentencepiece ${EXTRA[@]+"${EXTRA[@]}"}
 stage hypotheses "$RUN_DIR/hypotheses.txt" "$RUN_DIR/generate.log" -- \
     transformer-plugin hypotheses --log "$RUN_DIR/generate.log" --output "$RUN_DIR/hypotheses.txt"

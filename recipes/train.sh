@@ -28,18 +28,15 @@ case $PRECISION in
     *) die "PRECISION is '$PRECISION': expected fp32, bf16 or fp16" ;;
 esac
 
-train() {
+stage train "$RUN_DIR/checkpoints/checkpoint_last.pt" "$RUN_DIR/data-bin" -- \
     logged "$RUN_DIR/train.log" fairseq-train "$RUN_DIR/data-bin" \
-        --user-dir "$(transformer-plugin path)" \
-        --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
-        --arch "$ARCH" --dropout "$DROPOUT" \
-        --criterion vaswani_cross_entropy --label-smoothing 0.1 \
-        --optimizer vaswani_adam \
-        --lr-scheduler noam --warmup-updates "$WARMUP_UPDATES" --lr "$LR_FACTOR" \
-        --max-tokens "$MAX_TOKENS" --update-freq "$UPDATE_FREQ" --max-epoch "$MAX_EPOCH" \
-        --seed "$SEED" --num-workers 0 --no-progress-bar --log-format simple --log-interval 50 \
-        --save-dir "$RUN_DIR/checkpoints" --keep-last-epochs "$AVERAGE" \
-        ${flags[@]+"${flags[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}
-}
-
-stage train "$RUN_DIR/checkpoints/checkpoint_last.pt" "$RUN_DIR/data-bin" -- train
+    --user-dir "$(transformer-plugin path)" \
+    --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
+    --arch "$ARCH" --dropout "$DROPOUT" \
+    --criterion vaswani_cross_entropy --label-smoothing 0.1 \
+    --optimizer vaswani_adam \
+    --lr-scheduler noam --warmup-updates "$WARMUP_UPDATES" --lr "$LR_FACTOR" \
+    --max-tokens "$MAX_TOKENS" --update-freq "$UPDATE_FREQ" --max-epoch "$MAX_EPOCH" \
+    --seed "$SEED" --num-workers 0 --no-progress-bar --log-format simple --log-interval 50 \
+    --save-dir "$RUN_DIR/checkpoints" --keep-last-epochs "$AVERAGE" \
+    ${flags[@]+"${flags[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}
