@@ -38,7 +38,7 @@ run() {
 }
 
 # logged LOG CMD...: run CMD with stdout and stderr on the screen and in LOG (replaced when CMD
-# starts); fails when CMD fails.
+# starts, or with APPEND=1 added to); fails when CMD fails.
 logged() {
     local log=$1
     shift
@@ -46,7 +46,7 @@ logged() {
         printf '%s 2>&1 | tee %q\n' "$(show "$@")" "$log"
     else
         mkdir -p "$(dirname "$log")"
-        "$@" 2>&1 | tee "$log"
+        "$@" 2>&1 | tee ${APPEND:+-a} "$log"
     fi
 }
 

@@ -28,7 +28,10 @@ case $PRECISION in
     *) die "PRECISION is '$PRECISION': expected fp32, bf16 or fp16" ;;
 esac
 
-stage train "$RUN_DIR/checkpoints/checkpoint_last.pt" "$RUN_DIR/data-bin" -- \
+last="$RUN_DIR/checkpoints/checkpoint_last.pt"
+[[ ! -e $last ]] || APPEND=1  # training goes on, and so does its log
+
+stage train "$last" "$RUN_DIR/data-bin" -- \
     logged "$RUN_DIR/train.log" fairseq-train "$RUN_DIR/data-bin" \
     --user-dir "$(transformer-plugin path)" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \

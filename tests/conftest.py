@@ -10,6 +10,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModel
 from fairseq.models.transformer.transformer_legacy import base_architecture
+
 from transformer_plugin.config import VaswaniConfig
 from transformer_plugin.model import VaswaniTransformer
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from fairseq.optim.adam import Adam as StockAdam
 from omegaconf import OmegaConf
+
 from transformer_plugin.adam import FusedAdam, VaswaniAdam, VaswaniAdamConfig
 
 F64 = torch.float64

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
+
 from transformer_plugin.beam_search import Rules, beam_search
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.modules.candidates import largest
@@ -183,7 +184,6 @@ def test_each_sentence_has_its_own_longest_hypothesis(build, batch):
         )
     sample = batch([3, 9], [3, 9])
     generator = VaswaniGenerator([model], rules(2))
-    generator.models[0].decoder._max_positions = 200
     for hypotheses, source in zip(generator.generate([model], sample), [3, 9], strict=True):
         assert all(len(h["tokens"]) <= source - 1 + 50 + 1 for h in hypotheses)
     limits = generator._max_lengths(sample["net_input"]["src_tokens"], torch.tensor([3, 9]))

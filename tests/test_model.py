@@ -6,6 +6,7 @@ import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
+
 from transformer_plugin.criterion import VaswaniCrossEntropy
 from transformer_plugin.model import VaswaniTransformer, layer_shape
 from transformer_plugin.state_names import to_fairseq_names, to_our_names

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from omegaconf import OmegaConf
+
 from transformer_plugin.adam import VaswaniAdam, VaswaniAdamConfig
 from transformer_plugin.noam import NoamConfig, NoamSchedule
 

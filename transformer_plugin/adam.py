@@ -26,6 +26,12 @@ class FusedAdam(torch.optim.AdamW):
     supports_memory_efficient_fp16 = False
     supports_flat_params = True
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes up a state, fairseq's too, and stays fused."""
+        for group in state["param_groups"]:
+            group["fused"] = True
+        super().__setstate__(state)
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
         """One update of every parameter."""
         epsilons = [group["eps"] for group in self.param_groups]
@@ -83,5 +89,7 @@ def _parse_betas(text: str) -> tuple[float, float]:
     try:
         first, second = (float(part) for part in str(text).strip("()[] ").split(","))
     except ValueError:
-        raise ValueError(f"--adam-betas: expected two numbers as '(0.9, 0.98)', got '{text}'")
+        raise ValueError(
+            f"--adam-betas: expected two numbers as '(0.9, 0.98)', got '{text}'"
+        ) from None
     return first, second

@@ -50,7 +50,7 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         self.norm = (
             nn.LayerNorm(shape.d_model, eps=shape.layer_norm_eps) if shape.pre_norm else None
         )
-        self._max_positions = max_positions
+        self.longest = max_positions
 
     def decode(
         self,
@@ -182,4 +182,4 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
 
     def max_positions(self) -> int:
         """Longest target sentence, in tokens."""
-        return self._max_positions
+        return self.longest

@@ -44,7 +44,7 @@ class VaswaniEncoder(FairseqEncoder):
         self.norm = (
             nn.LayerNorm(shape.d_model, eps=shape.layer_norm_eps) if shape.pre_norm else None
         )
-        self._max_positions = max_positions
+        self.longest = max_positions
 
     def encode(
         self, src_tokens: Tensor, need_weights: bool = False
@@ -102,4 +102,4 @@ class VaswaniEncoder(FairseqEncoder):
 
     def max_positions(self) -> int:
         """Longest source sentence, in tokens."""
-        return self._max_positions
+        return self.longest

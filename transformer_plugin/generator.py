@@ -126,12 +126,14 @@ def _batches(lengths: Tensor, on_gpu: bool) -> list[Tensor]:
     """Sentence numbers, of like length together, about as many tokens in each batch."""
     budget = _GPU_BATCH_TOKENS if on_gpu else _CPU_BATCH_TOKENS
     batches: list[list[int]] = []
+    room = 0
     order = lengths.argsort(descending=True, stable=True)
     for i, length in zip(order.tolist(), lengths[order].tolist(), strict=True):
-        if not batches or (len(batches[-1]) + 1) * longest > budget:
+        if room == 0:
             batches.append([])
-            longest = max(length, 1)
+            room = max(1, budget // max(length, 1))
         batches[-1].append(i)
+        room -= 1
     return [torch.tensor(batch, device=lengths.device) for batch in batches]
 
 

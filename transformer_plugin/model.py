@@ -15,7 +15,10 @@ from .embedding import build_positional_encoding
 from .encoder import VaswaniEncoder
 from .modules.initialisation import initialise, initialise_embedding
 from .modules.layers import LayerShape
+from .modules.positional_encoding import SinusoidalPositionalEncoding
 from .state_names import to_fairseq_names, to_our_names
+
+ANY_LENGTH = 1_000_000  # tokens
 
 
 @register_model("vaswani_transformer", dataclass=VaswaniConfig)
@@ -35,9 +38,7 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
                 state, to_fairseq_names(state, *widths)
             )
         )
-        self.register_load_state_dict_pre_hook(
-            lambda _module, state, *_: _replace(state, to_our_names(state))
-        )
+        self.register_load_state_dict_pre_hook(_take_up)
 
     @classmethod
     def build_model(cls, cfg: VaswaniConfig, task: FairseqTask) -> VaswaniTransformer:
@@ -104,6 +105,13 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         return (x if packed else packing.pad(x)), {"attn": [None]}
 
 
+    def take_any_length(self) -> None:
+        """Lifts the limit on sentence lengths, unless positions are learned."""
+        for side in (self.encoder, self.decoder):
+            if isinstance(side.embed_positions, SinusoidalPositionalEncoding):
+                side.longest = ANY_LENGTH
+
+
 def layer_shape(cfg: VaswaniConfig) -> LayerShape:
     """The numbers of one layer.
 
@@ -157,6 +165,23 @@ def _build_embeddings(
     else:
         output.weight = target_embedding.weight
     return source_embedding, target_embedding, output
+
+
+def _take_up(model: nn.Module, state: dict[str, Any], *_: Any) -> None:
+    """Before loading: fairseq's names to ours, and the vocabulary to be the dictionary's.
+
+    Raises:
+        ValueError: the checkpoint is of another vocabulary.
+    """
+    _replace(state, to_our_names(state))
+    for side in ("encoder", "decoder"):
+        found = state[f"{side}.embed_tokens.weight"].size(0)
+        expected = getattr(model, side).embed_tokens.num_embeddings
+        if found != expected:
+            raise ValueError(
+                f"the checkpoint's {side} knows {found} symbols, the dictionary of the data"
+                f" {expected}: use the checkpoint with the data it was trained on"
+            )
 
 
 def _replace(state: dict[str, Any], renamed: dict[str, Any]) -> None:

@@ -24,11 +24,16 @@ _RENAMED = (  # ours, fairseq's
     ("feed_forward.outer", "fc2"),
 )
 _FUSED = (  # ours, fairseq's in the order of the rows
-    ("self_attention.query_key_value", ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")),
+    (
+        "self_attention.query_key_value",
+        ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    ),
     ("encoder_attention.key_value", ("encoder_attn.k_proj", "encoder_attn.v_proj")),
 )
 _FINAL_NORM = re.compile(r"^(.*\b(?:encoder|decoder))\.(norm|layer_norm)\.(weight|bias)$")
-_DROPPED = re.compile(r"\b(?:encoder|decoder)\.(?:version|embed_positions\.(?:_float_tensor|weights))$")
+_DROPPED = re.compile(
+    r"\b(?:encoder|decoder)\.(?:version|embed_positions\.(?:_float_tensor|weights))$"
+)
 
 
 def to_fairseq_names(

@@ -3,7 +3,7 @@
 import functools
 import logging
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,8 @@ class VaswaniTranslationConfig(TranslationConfig):
 class VaswaniTranslationTask(TranslationTask):
     """Translation of one language into another."""
 
+    _any_length = False
+
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """Adds the task's options, and makes section 6.1's decoding the default."""
@@ -86,6 +88,19 @@ class VaswaniTranslationTask(TranslationTask):
             )
         _check_data(cfg)
         return super().setup_task(cfg, **kwargs)
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
+        """A model to train, or, from a checkpoint, to translate with: sentences of any length
+        then, where the positional encoding has no table to run out of."""
+        model = super().build_model(cfg, from_checkpoint)
+        if from_checkpoint and isinstance(model, VaswaniTransformer):
+            model.take_any_length()
+            self._any_length = True
+        return model
+
+    def max_positions(self) -> tuple[int, int] | None:
+        """Longest source and target in tokens, or None: what the model says."""
+        return None if self._any_length else super().max_positions()
 
     def get_batch_iterator(self, dataset: FairseqDataset, **options: Any) -> Any:
         """As fairseq's, but with every sentence of a set that is not trained on.
@@ -110,8 +125,8 @@ class VaswaniTranslationTask(TranslationTask):
         Args:
             args: fairseq's generation options.
         """
-        options = {name: getattr(args, name, None) for name in vars(args) or args}
-        options = PAPER_DECODING | {k: v for k, v in options.items() if v is not None}
+        given = dict(args) if isinstance(args, Mapping) else vars(args)  # DictConfig or Namespace
+        options = PAPER_DECODING | {k: v for k, v in given.items() if v is not None}
         options["prefix_allowed_tokens_fn"] = prefix_allowed_tokens_fn
         language_model = (extra_gen_cls_kwargs or {}).get("lm_model")
         reasons = [name for name, off in _STOCK_OPTIONS.items() if options.get(name, off) != off]

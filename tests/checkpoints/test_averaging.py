@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from transformer_plugin.checkpoints.averaging import average, last_checkpoints
 from transformer_plugin.checkpoints.safe_loading import CheckpointError
 from transformer_plugin.cli import main

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
+
 from transformer_plugin.checkpoints.safe_loading import CheckpointError, allow_fairseq_types, load
 
 

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from transformer_plugin.modules.attention import MultiHeadAttention, attention_weights
 from transformer_plugin.modules.packing import Packing
 

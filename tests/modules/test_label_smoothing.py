@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from transformer_plugin.modules.label_smoothing import (
     chunked_smoothed_cross_entropy,
     smoothed_cross_entropy,

@@ -1,6 +1,7 @@
 """Packed rows and padded rectangles."""
 
 import torch
+
 from transformer_plugin.modules.packing import Packing
 
 PAD = 1

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from fairseq.modules import LearnedPositionalEmbedding, SinusoidalPositionalEmbedding
+
 from transformer_plugin.modules.positional_encoding import (
     LearnedPositionalEncoding,
     SinusoidalPositionalEncoding,

@@ -13,7 +13,7 @@ _GPU_CHUNK_FRACTION = 8  # a chunk takes at most this fraction of the free devic
 
 
 class SmoothedLoss(NamedTuple):
-    """Sums over the rows: the smoothed loss, the plain one, both in nats, and rows guessed right."""
+    """Sums over the rows: smoothed and plain loss, in nats, and the rows guessed right."""
 
     loss: Tensor
     nll_loss: Tensor
@@ -133,7 +133,7 @@ class _ChunkedLoss(torch.autograd.Function):
                 ctx.save_for_backward(grad_rows.to(features.dtype), grad_matrix.to(weight.dtype))
         loss, nll_loss = losses.unbind()
         nll_loss = nll_loss.clone()
-        ctx.mark_non_differentiable(nll_loss, correct)  # type: ignore[attr-defined]
+        ctx.mark_non_differentiable(nll_loss, correct)
         return loss.clone(), nll_loss, correct
 
     @staticmethod

@@ -1,0 +1,170 @@
+"""What users run: recipes, fairseq-train, fairseq-generate and fairseq-interactive."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+REPO = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+PLUGIN = ["--user-dir", str(REPO / "transformer_plugin"), "--task", "vaswani_translation"]
+
+
+def run(*command, status=0, **options):
+    environment = os.environ | {
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "OMP_NUM_THREADS": "2",
+        "VIRTUAL_ENV": str(BIN.parent),
+    }
+    environment |= options.pop("env", {})
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=REPO,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+        **options,
+    )
+    assert (done.returncode == 0) == (status == 0), done.stdout[-3000:] + done.stderr[-3000:]
+    return done
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory):
+    """The toy experiment run by its recipe, for one epoch."""
+    runs = tmp_path_factory.mktemp("runs")
+    knobs = {"RUNS": str(runs), "MAX_EPOCH": "1", "AVERAGE": "1"}
+    run("recipes/run.sh", "toy", env=knobs)
+    return runs / "toy"
+
+
+def train(data, save_dir, *extra, status=0):
+    return run(
+        *("fairseq-train", data, *PLUGIN, "--arch", "vaswani_tiny", "--cpu"),
+        *("--criterion", "vaswani_cross_entropy", "--optimizer", "vaswani_adam"),
+        *("--lr-scheduler", "noam", "--lr", "1.0", "--warmup-updates", "100"),
+        *("--max-tokens", "500", "--max-update", "12", "--seed", "3", "--num-workers", "0"),
+        *("--save-dir", save_dir, "--disable-validation", "--no-epoch-checkpoints", *extra),
+        status=status,
+    )
+
+
+def generate(data, checkpoint, *extra, status=0):
+    return run(
+        *("fairseq-generate", data, *PLUGIN, "--path", checkpoint, "--cpu"),
+        *("--remove-bpe", "sentencepiece", *extra),
+        status=status,
+    )
+
+
+def test_recipe_goes_from_text_to_score(toy):
+    scores = json.loads((toy / "score.json").read_text())
+    assert scores.keys() >= {"bleu", "chrf", "signature"}
+    assert scores["bleu"] > 1
+    assert len((toy / "hypotheses.txt").read_text().splitlines()) == 500
+    assert "accuracy=" in (toy / "train.log").read_text()
+    for name in ("data-bin", "checkpoints/checkpoint_last.pt", "checkpoints/averaged.pt"):
+        assert (toy / name).exists()
+
+
+def test_a_finished_experiment_is_not_run_again(toy):
+    before = {p: p.stat().st_mtime_ns for p in toy.rglob("*.pt")}
+    knobs = {"RUNS": str(toy.parent), "MAX_EPOCH": "1", "AVERAGE": "1"}
+    done = run("recipes/run.sh", "toy", env=knobs)
+    assert done.stderr.count("already done") >= 4
+    assert before == {p: p.stat().st_mtime_ns for p in toy.rglob("*.pt")}
+
+
+def test_the_same_seed_gives_the_same_checkpoint(toy, tmp_path):
+    states = []
+    for name in ("one", "two"):
+        train(toy / "data-bin", tmp_path / name)
+        states.append(torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=False))
+    for one, two in zip(*(s["model"].items() for s in states), strict=True):
+        assert one[0] == two[0] and torch.equal(one[1], two[1]), one[0]
+    for one, two in zip(
+        *(s["last_optimizer_state"]["state"].values() for s in states), strict=True
+    ):
+        assert torch.equal(one["exp_avg"], two["exp_avg"])
+
+
+def test_training_goes_on_as_if_it_had_not_stopped(toy, tmp_path):
+    train(toy / "data-bin", tmp_path / "whole")
+    train(toy / "data-bin", tmp_path / "parts", "--max-update", "5")
+    train(toy / "data-bin", tmp_path / "parts")
+    whole, parts = (
+        torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=False)["model"]
+        for name in ("whole", "parts")
+    )
+    for name, tensor in whole.items():
+        assert torch.equal(tensor, parts[name]), name
+
+
+def test_generation_has_fairseqs_options(toy):
+    checkpoint = toy / "checkpoints/averaged.pt"
+    ensemble = f"{checkpoint}:{checkpoint}"
+    plain = generate(toy / "data-bin", checkpoint, "--nbest", "2")
+    twice = generate(toy / "data-bin", ensemble, "--nbest", "2", "--batch-size", "7")
+    lines = [line for line in plain.stdout.splitlines() if line.startswith("D-")]
+    assert len(lines) == 1000
+    assert sorted(line.split("\t")[2] for line in lines) == sorted(
+        line.split("\t")[2] for line in twice.stdout.splitlines() if line.startswith("D-")
+    )
+    sampled = generate(toy / "data-bin", checkpoint, "--sampling", "--beam", "1", "--seed", "1")
+    assert "fairseq's own search is used" in sampled.stdout + sampled.stderr
+
+
+def test_interactive_answers_every_line(toy):
+    text = "The forest is old.\n\n" + "old " * 2000 + "\n漢字 ☃ Ωμέγα\nShe waits.\n"
+    encoded = run(
+        sys.executable,
+        "-c",
+        "import sys, sentencepiece as s; m = s.SentencePieceProcessor(model_file=sys.argv[1])\n"
+        "for l in sys.stdin: print(' '.join(m.encode(l.strip(), out_type=str)))",
+        toy / "subwords/joint.model",
+        input=text,
+    ).stdout
+    answers = run(
+        *("fairseq-interactive", toy / "data-bin", *PLUGIN, "--cpu", "--buffer-size", "10"),
+        *("--path", toy / "checkpoints/averaged.pt", "--remove-bpe", "sentencepiece"),
+        *("--beam", "2", "--max-len-a", "0", "--max-len-b", "20"),
+        input=encoded,
+    ).stdout
+    numbers = [line.split("\t")[0] for line in answers.splitlines() if line.startswith("D-")]
+    assert numbers == [f"D-{i}" for i in range(5)]
+
+
+@pytest.mark.parametrize(
+    "extra, message",
+    [
+        (["--d-model", "30"], "--d-model 30 is not divisible by --num-heads 4"),
+        (["--arch", "vaswani_huge"], "vaswani_base"),
+        (["--fp16"], "Use --bf16"),
+    ],
+)
+def test_wrong_training_options_say_what_to_do(toy, tmp_path, extra, message):
+    done = train(toy / "data-bin", tmp_path, *extra, status=1)
+    assert message in done.stderr + done.stdout
+
+
+def test_missing_data_is_named(tmp_path):
+    done = train(tmp_path / "nowhere", tmp_path, status=1)
+    assert "nowhere: no such data directory" in done.stderr
+
+
+def test_checkpoint_of_another_vocabulary_is_named(toy, tmp_path):
+    other = tmp_path / "data-bin"
+    other.mkdir()
+    for path in (toy / "data-bin").iterdir():
+        (other / path.name).write_bytes(path.read_bytes())
+    for language in ("en", "de"):
+        with (other / f"dict.{language}.txt").open("a") as dictionary:
+            dictionary.writelines(f"new{i} 1\n" for i in range(8))
+    done = generate(other, toy / "checkpoints/averaged.pt", status=1)
+    assert "symbols" in done.stderr and "the data it was trained on" in done.stderr

@@ -1,0 +1,157 @@
+"""What is installed, what is in use, and what is wrong and how to mend it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+OK, NOTE, PROBLEM = "ok", "note", "problem"
+FAIRSEQ = ("fairseq-fixed", "0.12.3.1")
+PACKAGES = ("numpy", "omegaconf", "hydra-core", "sentencepiece", "sacrebleu", "sacremoses")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: ``level`` is ok, note or problem; ``remedy`` what to do about it."""
+
+    level: str
+    text: str
+    remedy: str = ""
+
+
+def find() -> Iterator[Finding]:
+    """Looks at the environment."""
+    yield from _python()
+    yield from _torch()
+    yield from _fairseq()
+    for package in PACKAGES:
+        version = _version(package)
+        if version:
+            yield Finding(OK, f"{package} {version}")
+        else:
+            yield Finding(PROBLEM, f"{package} is missing", f"pip install {package}")
+    yield from _accelerator()
+    yield from _apex()
+    yield from _kernels()
+
+
+def _python() -> Iterator[Finding]:
+    version = platform.python_version()
+    if (3, 11) <= sys.version_info < (3, 13):
+        yield Finding(OK, f"Python {version}")
+    else:
+        yield Finding(NOTE, f"Python {version} is not tested", "use Python 3.11 or 3.12")
+
+
+def _torch() -> Iterator[Finding]:
+    major, minor = (int(part) for part in torch.__version__.split(".")[:2])
+    if (major, minor) < (2, 4):
+        yield Finding(PROBLEM, f"torch {torch.__version__} is too old", "pip install 'torch>=2.4'")
+    else:
+        yield Finding(OK, f"torch {torch.__version__}")
+
+
+def _fairseq() -> Iterator[Finding]:
+    name, wanted = FAIRSEQ
+    found = _version(name)
+    remedy = f"pip uninstall -y fairseq; pip install --no-build-isolation {name}=={wanted}"
+    if found == wanted:
+        yield Finding(OK, f"{name} {found}")
+    elif found:
+        yield Finding(NOTE, f"{name} {found}, tested with {wanted}", remedy)
+    elif _version("fairseq"):
+        yield Finding(
+            PROBLEM,
+            f"fairseq {_version('fairseq')} does not import on Python 3.11 or newer",
+            remedy,
+        )
+    else:
+        yield Finding(PROBLEM, "fairseq is missing", remedy)
+
+
+def _accelerator() -> Iterator[Finding]:
+    if torch.cuda.is_available():
+        for i in range(torch.cuda.device_count()):
+            properties = torch.cuda.get_device_properties(i)
+            memory = properties.total_memory / 2**30
+            yield Finding(OK, f"GPU {i}: {properties.name}, {memory:.0f} GiB; use --fp16 or --bf16")
+        return
+    cores = os.cpu_count()
+    yield Finding(OK, f"no GPU; {cores} CPU cores, {torch.backends.cpu.get_cpu_capability()}")
+    flags = _cpu_flags()
+    if "avx512_bf16" in flags or "amx_bf16" in flags:
+        yield Finding(OK, "the CPU multiplies bf16: --bf16 is the fast precision here")
+    else:
+        yield Finding(NOTE, "the CPU has no bf16 products: fp32 is the fast precision here")
+    if torch.version.cuda is None and shutil.which("nvidia-smi"):
+        yield Finding(
+            PROBLEM, "there is an NVIDIA GPU, but torch is a CPU build", "install torch with CUDA"
+        )
+
+
+def _apex() -> Iterator[Finding]:
+    if importlib.util.find_spec("apex") is None:
+        yield Finding(NOTE, "apex is not installed; torch's own fused Adam is used")
+    elif importlib.util.find_spec("amp_C") is None:
+        yield Finding(
+            PROBLEM,
+            "the package 'apex' here is not NVIDIA's: PyPI's one of that name is unrelated",
+            "pip uninstall apex; NVIDIA's is built from https://github.com/NVIDIA/apex",
+        )
+    else:
+        yield Finding(OK, "NVIDIA apex")
+
+
+def _kernels() -> Iterator[Finding]:
+    yield Finding(OK, "Adam: torch's fused step")
+    if torch.cuda.is_available():
+        names = ("flash", "mem_efficient", "math", "cudnn")
+        enabled = [n for n in names if getattr(torch.backends.cuda, f"{n}_sdp_enabled")()]
+        yield Finding(OK, f"attention: torch's SDPA ({', '.join(enabled)})")
+    else:
+        yield Finding(OK, "attention: torch's SDPA (flash on CPU)")
+    if shutil.which("c++") or shutil.which("g++") or shutil.which("clang++"):
+        yield Finding(OK, "C++ compiler for torch.compile")
+    else:
+        yield Finding(NOTE, "no C++ compiler: torch.compile cannot be used", "install g++")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu_flags() -> set[str]:
+    cpuinfo = Path("/proc/cpuinfo")
+    if not cpuinfo.exists():
+        return set()
+    for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith("flags"):
+            return set(line.split(":", 1)[1].split())
+    return set()
+
+
+def add_arguments(_parser: argparse.ArgumentParser) -> None:
+    """``transformer-plugin doctor`` takes none."""
+
+
+def main(_args: argparse.Namespace) -> int:
+    """Prints each finding; 1 where one is a problem."""
+    findings = list(find())
+    for finding in findings:
+        print(f"{finding.level:8}{finding.text}")
+        if finding.remedy:
+            print(f"{'':8}-> {finding.remedy}")
+    return int(any(finding.level == PROBLEM for finding in findings))
