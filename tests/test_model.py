@@ -118,7 +118,19 @@ def test_every_real_source_token_is_seen_and_no_padding(build, batch):
     torch.testing.assert_close(before, after, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("fields", [{}, {"pre_norm": True}, {"positional_encoding": "learned"}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"pre_norm": True},
+        {"positional_encoding": "learned"},
+        {"attention_score": "general"},
+        {"attention_score": "additive"},
+        {"attention_window": 2},
+        {"d_k": 5, "d_v": 9},
+    ],
+    ids=str,
+)
 def test_step_by_step_equals_all_at_once(build, batch, fields):
     model = build(**fields).eval()
     sample = batch([7, 3, 5], [6, 6, 6])["net_input"]

@@ -15,13 +15,14 @@ BIN = Path(sys.executable).parent
 # What each part of the package may import of it (DESIGN: dependencies point one way).
 ALLOWED = {
     "modules": {"modules"},
-    "config": set(),
+    "config": {"modules"},
+    "fidelity": {"config"},
     "embedding": {"modules"},
     "encoder": {"modules", "embedding"},
     "decoder": {"modules", "embedding"},
     "state_names": set(),
     "model": {"modules", "config", "embedding", "encoder", "decoder", "state_names"},
-    "presets": {"config"},
+    "presets": {"config", "fidelity"},
     "criterion": {"modules"},
     "noam": set(),
     "adam": set(),

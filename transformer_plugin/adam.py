@@ -3,13 +3,15 @@
 import math
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.optim import FairseqOptimizer, register_optimizer
 from fairseq.optim.adam import Adam as PlainAdam
 from omegaconf import II
+
+PAPER_EPSILON = 1e-9  # section 5.3
 
 
 class FusedAdam(torch.optim.AdamW):
@@ -56,7 +58,9 @@ class VaswaniAdamConfig(FairseqDataclass):
     """Section 5.3."""
 
     adam_betas: str = field(default="(0.9, 0.98)", metadata={"help": "beta_1 and beta_2 (5.3)"})
-    adam_eps: float = field(default=1e-9, metadata={"help": "epsilon (5.3); fairseq has 1e-8"})
+    adam_eps: Optional[float] = field(
+        default=None, metadata={"help": "epsilon; 1e-9 (5.3) unless --fidelity fairseq, 1e-8"}
+    )
     weight_decay: float = field(default=0.0, metadata={"help": "decoupled; none in the paper"})
     lr: list[float] = II("optimization.lr")
     memory_efficient_fp16: bool = II("common.memory_efficient_fp16")
@@ -80,7 +84,7 @@ class VaswaniAdam(FairseqOptimizer):
         return {
             "lr": lr,
             "betas": _parse_betas(self.cfg.adam_betas),
-            "eps": self.cfg.adam_eps,
+            "eps": PAPER_EPSILON if self.cfg.adam_eps is None else self.cfg.adam_eps,
             "weight_decay": self.cfg.weight_decay,
         }
 

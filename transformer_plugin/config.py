@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
+from .modules.attention_score import ATTENTION_SCORES
+
 POSITIONAL_ENCODINGS = ChoiceEnum(["paper", "t2t", "fairseq", "learned"])
 INITIALISATIONS = ChoiceEnum(["paper", "fairseq"])
 
@@ -36,6 +38,17 @@ class VaswaniConfig(FairseqDataclass):
     activation_dropout: float = field(
         default=0.0, metadata={"help": "dropout behind the ReLU (none in the paper)"}
     )
+    attention_score: ChoiceEnum(list(ATTENTION_SCORES)) = field(
+        default="scaled_dot",
+        metadata={
+            "help": "scaled_dot: equation (1); dot: unscaled; general: bilinear (Luong et al."
+            " 2015); additive: a hidden layer (Bahdanau et al. 2015)"
+        },
+    )
+    attention_window: int = field(
+        default=0,
+        metadata={"help": "self-attention sees positions at most r away (Table 1); 0: all"},
+    )
     pre_norm: bool = field(
         default=False,
         metadata={"help": "normalise before each sub-layer; the paper does so after it (3.1)"},
@@ -62,5 +75,6 @@ class VaswaniConfig(FairseqDataclass):
         default=False,
         metadata={"help": "separate source embedding; for dictionaries that differ (3.4)"},
     )
+    fidelity: str = II("task.fidelity")
     max_source_positions: int = II("task.max_source_positions")
     max_target_positions: int = II("task.max_target_positions")

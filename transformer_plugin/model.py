@@ -134,6 +134,8 @@ def layer_shape(cfg: VaswaniConfig) -> LayerShape:
         activation_dropout=cfg.activation_dropout,
         pre_norm=cfg.pre_norm,
         layer_norm_eps=cfg.layer_norm_eps,
+        attention_score=str(cfg.attention_score),
+        attention_window=cfg.attention_window,
     )
 
 

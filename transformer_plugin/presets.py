@@ -9,6 +9,8 @@ from argparse import Namespace
 
 from fairseq.models import register_model_architecture
 
+from .fidelity import FIDELITIES
+
 Numbers = dict[str, int | float | bool | str]
 
 BASE: Numbers = {}  # the defaults of VaswaniConfig: Table 3, base
@@ -60,9 +62,11 @@ PRESETS: dict[str, Numbers] = {
 
 
 def apply_preset(args: Namespace, numbers: Numbers) -> None:
-    """Sets on ``args`` each of ``numbers`` that it lacks."""
-    for name, value in numbers.items():
-        setattr(args, name, getattr(args, name, value))
+    """Sets on ``args`` each of ``numbers`` that it lacks or that is None, then what its
+    ``--fidelity`` says."""
+    for name, value in (FIDELITIES[getattr(args, "fidelity", "paper")] | numbers).items():
+        if getattr(args, name, None) is None:
+            setattr(args, name, value)
 
 
 def _register(name: str, numbers: Numbers) -> None:

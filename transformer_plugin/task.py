@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from fairseq import utils
@@ -18,6 +18,7 @@ from omegaconf import II
 from torch import nn
 
 from .beam_search import Rules
+from .fidelity import FIDELITIES, departures
 from .generator import VaswaniGenerator
 from .model import VaswaniTransformer
 from .modules.length_penalty import LENGTH_PENALTIES
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 # Section 6.1. A negative --max-len-a is the paper's limit: each sentence's own length plus 50.
 PAPER_DECODING = {"beam": 4, "lenpen": 0.6, "max_len_a": -1.0}
+PAPER_RULES = {"length_penalty": "gnmt", "stop_rule": "bound"}
 
 # Options of fairseq's generator that its own search serves, and their values when not in use.
 _STOCK_OPTIONS = {
@@ -46,12 +48,19 @@ class VaswaniTranslationConfig(TranslationConfig):
     """fairseq's translation task, with sources padded on the right as targets are."""
 
     left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
-    length_penalty: ChoiceEnum(list(LENGTH_PENALTIES)) = field(
-        default="gnmt",
+    fidelity: ChoiceEnum(list(FIDELITIES)) = field(
+        default="paper",
+        metadata={
+            "help": "whose choices to follow where an option of its own does not say: the paper's,"
+            " those of its authors' first release (t2t), or fairseq's"
+        },
+    )
+    length_penalty: Optional[ChoiceEnum(list(LENGTH_PENALTIES))] = field(
+        default=None,
         metadata={"help": "gnmt: ((5 + len) / 6)^lenpen (6.1); fairseq: len^lenpen"},
     )
-    stop_rule: ChoiceEnum(["bound", "first-finished"]) = field(
-        default="bound",
+    stop_rule: Optional[ChoiceEnum(["bound", "first-finished"])] = field(
+        default=None,
         metadata={
             "help": "bound: until no live hypothesis can beat the worst finished one, as the"
             " authors' release; first-finished: until as many as --beam have ended, as fairseq"
@@ -93,9 +102,11 @@ class VaswaniTranslationTask(TranslationTask):
         """A model to train, or, from a checkpoint, to translate with: sentences of any length
         then, where the positional encoding has no table to run out of."""
         model = super().build_model(cfg, from_checkpoint)
-        if from_checkpoint and isinstance(model, VaswaniTransformer):
-            model.take_any_length()
-            self._any_length = True
+        if isinstance(model, VaswaniTransformer):
+            if from_checkpoint:
+                model.take_any_length()
+                self._any_length = True
+            logger.info("not as in the paper: %s", "; ".join(departures(cfg)) or "nothing")
         return model
 
     def max_positions(self) -> tuple[int, int] | None:
@@ -128,6 +139,8 @@ class VaswaniTranslationTask(TranslationTask):
         given = dict(args) if isinstance(args, Mapping) else vars(args)  # DictConfig or Namespace
         options = PAPER_DECODING | {k: v for k, v in given.items() if v is not None}
         options["prefix_allowed_tokens_fn"] = prefix_allowed_tokens_fn
+        if options["max_len_a"] < 0:
+            options["max_len_a"] = self._fidelity().get("max_len_a", -1.0)
         language_model = (extra_gen_cls_kwargs or {}).get("lm_model")
         reasons = [name for name, off in _STOCK_OPTIONS.items() if options.get(name, off) != off]
         reasons += ["lm_path"] if language_model is not None else []
@@ -139,13 +152,13 @@ class VaswaniTranslationTask(TranslationTask):
                 models, args, reasons, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn
             )
         penalty = functools.partial(
-            LENGTH_PENALTIES[str(self.cfg.length_penalty)], alpha=options["lenpen"]
+            LENGTH_PENALTIES[self._rule("length_penalty")], alpha=options["lenpen"]
         )
         dictionary = self.target_dictionary
         rules = Rules(
             beam_size=min(options["beam"], len(dictionary) - 1),
             length_penalty=(lambda length: 1.0) if options.get("unnormalized") else penalty,
-            stop_rule=str(self.cfg.stop_rule),
+            stop_rule=self._rule("stop_rule"),
             eos=dictionary.eos(),
             pad=dictionary.pad(),
             unk=dictionary.unk(),
@@ -159,6 +172,14 @@ class VaswaniTranslationTask(TranslationTask):
             options.get("max_len_b", 200),
             options.get("temperature", 1.0),
         )
+
+    def _fidelity(self) -> dict[str, Any]:
+        return FIDELITIES[str(self.cfg.fidelity)]
+
+    def _rule(self, name: str) -> str:
+        """A rule of search: by its own option, else by ``--fidelity``, else the paper's."""
+        chosen = getattr(self.cfg, name)
+        return str(chosen or self._fidelity().get(name) or PAPER_RULES[name])
 
     def _build_stock_generator(
         self, models: Sequence[nn.Module], args: Any, reasons: list[str], *rest: Any

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from transformer_plugin.modules.attention import MultiHeadAttention, attention_weights
+from transformer_plugin.modules.attention_score import AttentionScore
 from transformer_plugin.modules.packing import Packing
 
 D, H, K, V = 12, 3, 5, 4
@@ -105,14 +106,58 @@ def test_encoder_decoder_attention_equals_loops(lengths):
     torch.testing.assert_close(fused, out, atol=1e-6, rtol=1e-5)
 
 
-def test_weights_are_distributions_over_the_allowed_keys():
+@pytest.mark.parametrize("additive_mask", [False, True])
+def test_weights_are_distributions_over_the_allowed_keys(additive_mask):
     torch.manual_seed(2)
-    q, k = torch.randn(2, H, 3, K), torch.randn(2, H, 4, K)
+    scores = torch.randn(2, H, 3, 4)
     allowed = torch.rand(2, 1, 3, 4) > 0.4
     allowed[..., 0] = True
-    weights = attention_weights(q, k, allowed)
+    mask = torch.zeros(2, 1, 3, 4).masked_fill(~allowed, -math.inf) if additive_mask else allowed
+    weights = attention_weights(scores, mask)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, H, 3))
     assert (weights.masked_select(~allowed) == 0).all()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_window_is_restricted_self_attention(lengths, causal):
+    torch.manual_seed(3)
+    attention = MultiHeadAttention(D, H, K, K, window=1)
+    packing = Packing.of_lengths(lengths, 4)
+    x = packing.pack(torch.randn(3, 4, D))
+    out, weights = attention(x, packing, causal=causal, need_weights=True)
+    for i in range(4):
+        for j in range(4):
+            near = abs(i - j) <= 1 and (j <= i or not causal)
+            assert bool((weights[0, :, i, j] > 0).all()) == near
+    fused, _ = attention(x, packing, causal=causal)
+    torch.testing.assert_close(fused, out, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["scaled_dot", "dot", "general", "additive"])
+def test_scores_against_their_formulas(kind):
+    torch.manual_seed(4)
+    score = AttentionScore(kind, H, K)
+    q, k = torch.randn(2, H, 3, K), torch.randn(2, H, 4, K)
+    scores = score(q, k)
+    for h in range(H):
+        for i in range(3):
+            for j in range(4):
+                a, b = q[1, h, i], k[1, h, j]
+                expected = {
+                    "scaled_dot": lambda a=a, b=b: a @ b / math.sqrt(K),
+                    "dot": lambda a=a, b=b: a @ b,
+                    "general": lambda a=a, b=b, h=h: a @ score.weight[h] @ b,
+                    "additive": lambda a=a, b=b, h=h: (
+                        score.vector[h]
+                        @ torch.tanh(a @ score.query_weight[h] + b @ score.key_weight[h])
+                    ),
+                }[kind]()
+                torch.testing.assert_close(scores[1, h, i, j], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_unknown_score_names_the_known():
+    with pytest.raises(ValueError, match="expected one of scaled_dot, dot, general, additive"):
+        AttentionScore("cosine", H, K)
 
 
 def test_encoder_decoder_attention_without_memory_says_so():

@@ -8,29 +8,40 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .attention_score import AttentionScore
 from .packing import Packing
 
 
-def causal_mask(length: int, device: torch.device) -> Tensor:
-    """Position i sees positions up to i (section 3.2.3): ``[L, L]``, True = may be seen."""
-    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
-
-
-def attention_weights(q: Tensor, k: Tensor, allowed: Tensor | None) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)) of equation (1), in float32.
+def position_mask(length: int, causal: bool, window: int, device: torch.device) -> Tensor:
+    """Which positions each position of a sentence may see, ``[L, L]``, True = may be seen.
 
     Args:
-        q: queries, ``[B, H, T, K]``.
-        k: keys, ``[B, H, S, K]``.
-        allowed: broadcasts to ``[B, H, T, S]``, True = may be seen; None = all may.
+        causal: only those up to itself (section 3.2.3).
+        window: only those at most so far away; 0 = any (section 4, restricted self-attention).
+    """
+    seen = torch.ones(length, length, dtype=torch.bool, device=device)
+    if causal:
+        seen = seen.tril()
+    return seen.tril(window).triu(-window) if window else seen
+
+
+def attention_weights(scores: Tensor, allowed: Tensor | None) -> Tensor:
+    """The softmax over the keys of equation (1), in float32.
+
+    Args:
+        scores: ``[B, H, T, S]``.
+        allowed: broadcasts to ``[B, H, T, S]``: True = may be seen, or a float that is added to
+            the scores; None = all may.
 
     Returns:
         ``[B, H, T, S]``, each row a distribution over the keys that may be seen.
     """
-    scores = torch.matmul(q.float(), k.float().transpose(2, 3)) / math.sqrt(q.size(-1))
-    if allowed is not None:
-        scores = scores.masked_fill(~allowed, -math.inf)
-    return scores.softmax(dim=-1)
+    scores = scores.float()
+    if allowed is None:
+        return scores.softmax(dim=-1)
+    if allowed.dtype == torch.bool:
+        return scores.masked_fill(~allowed, -math.inf).softmax(dim=-1)
+    return (scores + allowed).softmax(dim=-1)
 
 
 class MultiHeadAttention(nn.Module):
@@ -46,6 +57,8 @@ class MultiHeadAttention(nn.Module):
         d_v: width of a value in one head.
         dropout: rate on the attention weights (none in the paper).
         encoder_decoder: whether keys and values come from the encoder's output.
+        score: how queries and keys are compared, see ``AttentionScore``.
+        window: self-attention sees positions at most so far away; 0 = any.
     """
 
     def __init__(
@@ -56,6 +69,8 @@ class MultiHeadAttention(nn.Module):
         d_v: int,
         dropout: float = 0.0,
         encoder_decoder: bool = False,
+        score: str = "scaled_dot",
+        window: int = 0,
     ) -> None:
         super().__init__()
         self.num_heads, self.d_k, self.d_v = num_heads, d_k, d_v
@@ -67,6 +82,8 @@ class MultiHeadAttention(nn.Module):
         else:
             self.query_key_value = nn.Linear(d_model, num_heads * (2 * d_k + d_v))
         self.output = nn.Linear(num_heads * d_v, d_model)
+        self.score = AttentionScore(score, num_heads, d_k)
+        self.window = 0 if encoder_decoder else window
 
     def forward(
         self,
@@ -101,6 +118,9 @@ class MultiHeadAttention(nn.Module):
             keys = packing
         # A real query never sees the padding behind it, so causal attention needs no mask for it.
         allowed = None if causal else keys.allowed
+        if self.window:
+            near = position_mask(packing.max_length, causal, self.window, x.device)
+            allowed, causal = (near if allowed is None else near & allowed), False
         context, weights = self.attend(q, k, v, allowed, causal, need_weights)
         return self.output(packing.pack(context)), weights
 
@@ -135,21 +155,28 @@ class MultiHeadAttention(nn.Module):
             k: ``[B, H, S, K]``.
             v: ``[B, H, S, d_v]``.
             allowed: broadcasts to ``[B, H, T, S]``: True = may be seen, or a float that is added
-                to the scores (without ``need_weights``); None = all may.
+                to the scores; None = all may.
             causal: instead of ``allowed``, position i sees the positions up to i.
 
         Returns:
             ``[B, T, H * d_v]`` and the weights ``[B, H, T, S]`` in float32, or None.
         """
         dropout = self.dropout if self.training else 0.0
-        weights: Tensor | None = None
-        if need_weights:
+        if need_weights or not self.score.is_product:
             if causal:
-                allowed = causal_mask(q.size(2), q.device)
-            weights = attention_weights(q, k, allowed)
+                allowed = position_mask(q.size(2), True, 0, q.device)
+            weights = attention_weights(self.score(q, k), allowed)
             context = torch.matmul(F.dropout(weights, dropout).to(v.dtype), v)
         else:
+            weights = None
             context = F.scaled_dot_product_attention(
-                q, k, v, allowed, dropout_p=dropout, is_causal=causal
+                self.score.transform(q),
+                k,
+                v,
+                allowed,
+                dropout_p=dropout,
+                is_causal=causal,
+                scale=self.score.scale,
             )
-        return context.transpose(1, 2).flatten(2), weights  # [B, H, T, d_v] -> [B, T, H * d_v]
+        context = context.transpose(1, 2).flatten(2)  # [B, H, T, d_v] -> [B, T, H * d_v]
+        return context, weights if need_weights else None

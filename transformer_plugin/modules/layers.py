@@ -27,6 +27,8 @@ class LayerShape:
     activation_dropout: float = 0.0
     pre_norm: bool = False
     layer_norm_eps: float = 1e-6
+    attention_score: str = "scaled_dot"
+    attention_window: int = 0
 
     def attention(self, encoder_decoder: bool = False) -> MultiHeadAttention:
         """An attention sub-layer of this shape."""
@@ -37,6 +39,8 @@ class LayerShape:
             self.d_v,
             self.attention_dropout,
             encoder_decoder,
+            self.attention_score,
+            self.attention_window,
         )
 
     def feed_forward(self) -> PositionwiseFeedForward:
@@ -145,7 +149,11 @@ class DecoderLayer(nn.Module):
         def self_attention(x: Tensor) -> Tensor:
             attention = self.self_attention
             q, k, v = attention.self_heads(attention.query_key_value(x))
-            context, _ = attention.attend(q, *cache.append(k, v), allowed)
+            k, v = cache.append(k, v)
+            seen = slice(-(attention.window + 1) * x.size(1) if attention.window else 0, None)
+            context, _ = attention.attend(
+                q, k[:, :, seen], v[:, :, seen], None if allowed is None else allowed[..., seen]
+            )
             return attention.output(context)
 
         def encoder_attention(x: Tensor) -> Tensor:

@@ -1,0 +1,89 @@
+"""The recipes' commands, without running them."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+REPO = Path(__file__).resolve().parents[2]
+EXPERIMENTS = sorted(p.stem for p in (REPO / "recipes/experiments").glob("*.sh"))
+BIN = Path(sys.executable).parent
+
+
+def recipe(*command, status=0, **environment):
+    done = subprocess.run(
+        [str(REPO / "recipes" / command[0]), *command[1:]],
+        env=os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "RUNS": "/nowhere"} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+def commands(text):
+    """Each printed command as its words; what follows a redirection or a pipe left out."""
+    for line in text.splitlines():
+        words = shlex.split(line)
+        ends = [i for i, word in enumerate(words) if word in {">", "|", "2>&1"}]
+        yield words[: ends[0]] if ends else words
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_command_of_a_run_is_printed_and_parses(experiment, monkeypatch):
+    printed = list(commands(recipe("run.sh", experiment, "--dry-run").stdout))
+    tools = [Path(words[1 if words[0].startswith("python") else 0]).stem for words in printed]
+    assert tools == [
+        *("fetch", "clean", "subwords", "encode", "binarise"),
+        *("fairseq-train", "transformer-plugin", "fairseq-generate"),
+        *("transformer-plugin", "transformer-plugin"),
+    ]
+    for words, parser in (
+        (printed[5], options.get_training_parser),
+        (printed[7], options.get_generation_parser),
+    ):
+        monkeypatch.setattr(sys, "argv", words)
+        cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser(), words[1:]))
+        assert cfg.task._name == "vaswani_translation"
+        if parser is options.get_training_parser:
+            assert cfg.model._name.startswith("vaswani_")
+            assert (cfg.optimizer.adam_betas, cfg.optimizer.adam_eps) == ("(0.9, 0.98)", None)
+            assert cfg.criterion.label_smoothing == 0.1
+        else:
+            assert (cfg.generation.beam, cfg.generation.lenpen) == (4, 0.6)
+
+
+def test_stages_can_be_chosen():
+    printed = recipe("run.sh", "toy", "--from", "average", "--to", "generate", "--dry-run").stdout
+    assert [words[0] for words in commands(printed)] == [
+        *("transformer-plugin", "fairseq-generate", "transformer-plugin"),
+    ]
+
+
+def test_flags_pass_through():
+    printed = recipe("train.sh", "toy", "--dry-run", "--clip-norm", "1 0").stdout
+    assert next(commands(printed))[-2:] == ["--clip-norm", "1 0"]
+
+
+@pytest.mark.parametrize(
+    "command, message",
+    [
+        (("run.sh", "nothing"), "there is no experiment 'nothing'; known: multi30k_en_de"),
+        (("run.sh", "toy", "--from", "nowhere"), "there is no stage 'nowhere'"),
+        (("run.sh", "toy", "--from", "score", "--to", "train"), "comes after"),
+        (("run.sh", "toy", "--fast"), "unknown option '--fast'"),
+    ],
+)
+def test_wrong_use_says_what_is_known(command, message):
+    assert message in recipe(*command, status=2).stderr
+
+
+def test_unknown_precision_is_refused():
+    done = recipe("train.sh", "toy", "--dry-run", status=2, PRECISION="fp8")
+    assert "expected fp32, bf16 or fp16" in done.stderr
