@@ -22,7 +22,7 @@ ALLOWED = {
     "decoder": {"modules", "embedding"},
     "state_names": set(),
     "model": {"modules", "config", "embedding", "encoder", "decoder", "state_names"},
-    "presets": {"config", "fidelity"},
+    "presets": {"config", "fidelity", "precision"},
     "criterion": {"modules"},
     "noam": set(),
     "adam": set(),

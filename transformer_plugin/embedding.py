@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from .modules.dropout import dropout
 from .modules.positional_encoding import LearnedPositionalEncoding, SinusoidalPositionalEncoding
 
 
@@ -34,17 +34,17 @@ def embed(
     max_length: int,
     embed_tokens: nn.Embedding,
     embed_positions: nn.Module,
-    dropout: float,
+    rate: float,
 ) -> Tensor:
     """Dropout(sqrt(d_model) E[tokens] + PE(positions)), sections 3.4 and 5.4.
 
     Args:
         tokens: ids, ``[N]`` of a packed batch or ``[B, k]`` of one position.
         positions: their places, ``[N]`` or ``[1]``, all below ``max_length``.
-        dropout: rate; 0 outside training.
+        rate: of dropout; 0 outside training.
 
     Returns:
         ``[..., D]``.
     """
     x = embed_tokens(tokens) * math.sqrt(embed_tokens.embedding_dim)
-    return F.dropout(x + embed_positions(positions, max_length).to(x.dtype), dropout)
+    return dropout(x + embed_positions(positions, max_length).to(x.dtype), rate)

@@ -10,6 +10,7 @@ from argparse import Namespace
 from fairseq.models import register_model_architecture
 
 from .fidelity import FIDELITIES
+from .precision import bf16_without_tpu
 
 Numbers = dict[str, int | float | bool | str]
 
@@ -70,9 +71,11 @@ def apply_preset(args: Namespace, numbers: Numbers) -> None:
 
 
 def _register(name: str, numbers: Numbers) -> None:
-    register_model_architecture("vaswani_transformer", name)(
-        lambda args: apply_preset(args, numbers)
-    )
+    def configure(args: Namespace) -> None:
+        apply_preset(args, numbers)
+        bf16_without_tpu(args)
+
+    register_model_architecture("vaswani_transformer", name)(configure)
 
 
 for _name, _numbers in PRESETS.items():

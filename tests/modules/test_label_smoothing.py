@@ -88,3 +88,13 @@ def test_bf16_is_near():
     for ours, exact in zip(halves, (features, weight), strict=True):
         error = (ours.grad.double() - exact.grad).norm() / exact.grad.norm()
         assert error < 2e-2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_gold_class_of_vanishing_probability_has_a_finite_loss(dtype):
+    features = torch.tensor([[200.0], [1.0]], dtype=dtype)
+    weight = torch.tensor([[1.0], [-1.0], [0.5]], dtype=dtype)
+    result = chunked_smoothed_cross_entropy(features, weight, torch.tensor([1, 0]), 0.0)
+    logits = torch.tensor([[200.0, -200.0, 100.0], [1.0, -1.0, 0.5]], dtype=torch.float64)
+    expected = -logits.log_softmax(1)[[0, 1], [1, 0]].sum().item()
+    assert result.nll_loss.item() == pytest.approx(expected, rel=1e-3)

@@ -44,6 +44,29 @@ def attention_weights(scores: Tensor, allowed: Tensor | None) -> Tensor:
     return (scores + allowed).softmax(dim=-1)
 
 
+def fused_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    allowed: Tensor | None,
+    dropout: float,
+    causal: bool,
+    scale: float,
+) -> Tensor:
+    """torch's SDPA; in float32 where its backward in bf16 is slow, which is on a CPU.
+
+    Returns:
+        ``[B, H, T, d_v]``.
+    """
+    dtype = q.dtype
+    if dtype == torch.bfloat16 and not q.is_cuda and torch.is_grad_enabled():
+        q, k, v = q.float(), k.float(), v.float()
+    context = F.scaled_dot_product_attention(
+        q, k, v, allowed, dropout_p=dropout, is_causal=causal, scale=scale
+    )
+    return context.to(dtype)
+
+
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, section 3.2.2.
 
@@ -169,14 +192,8 @@ class MultiHeadAttention(nn.Module):
             context = torch.matmul(F.dropout(weights, dropout).to(v.dtype), v)
         else:
             weights = None
-            context = F.scaled_dot_product_attention(
-                self.score.transform(q),
-                k,
-                v,
-                allowed,
-                dropout_p=dropout,
-                is_causal=causal,
-                scale=self.score.scale,
+            context = fused_attention(
+                self.score.transform(q), k, v, allowed, dropout, causal, self.score.scale
             )
         context = context.transpose(1, 2).flatten(2)  # [B, H, T, d_v] -> [B, T, H * d_v]
         return context, weights if need_weights else None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-_CPU_CHUNK_BYTES = 8 << 20  # about the outer cache, so that a chunk's passes stay in it
+_CPU_CHUNK_BYTES = 8 << 20  # about the inner caches, so that a chunk's passes stay in it
 _GPU_CHUNK_FRACTION = 8  # a chunk takes at most this fraction of the free device memory
 
 
@@ -72,10 +72,28 @@ def default_chunk_size(features: Tensor, vocabulary: int) -> int:
     return max(64, _CPU_CHUNK_BYTES // row)
 
 
+def _minus_log(gold_p: Tensor, logits: Tensor, gold_logit: Tensor) -> Tensor:
+    """-log p of the gold class, ``[R, 1]``, from the logits in rows whose p underflows."""
+    nll = -gold_p.to(gold_logit.dtype).log()
+    lost = (gold_p < torch.finfo(torch.float32).tiny).squeeze(1)
+    if lost.any():
+        rows = logits[lost].to(gold_logit.dtype)
+        nll[lost] = rows.logsumexp(dim=1, keepdim=True) - gold_logit[lost]
+    return nll
+
+
+def _row_maximum(p: Tensor) -> Tensor:
+    """The largest of each row of probabilities, ``[R, 1]``."""
+    if p.dtype == torch.bfloat16 and not p.is_cuda:
+        # Numbers that are not negative are ordered as their bits are, and torch is quick on those.
+        return p.view(torch.int16).amax(dim=1, keepdim=True).view(torch.bfloat16)
+    return p.amax(dim=1, keepdim=True)
+
+
 class _ChunkedLoss(torch.autograd.Function):
     """With p = softmax(h W^T), q the smoothed target and s = epsilon / (V - 1), the gradient of
     the logits is p - q = p - s - (1 - epsilon - s) [gold]. The constant s is taken out as a
-    correction of rank one, so that a chunk is passed over only by its maximum and its softmax.
+    correction of rank one, so that a chunk is passed over only by its softmax and a maximum.
     """
 
     @staticmethod
@@ -110,17 +128,17 @@ class _ChunkedLoss(torch.autograd.Function):
                 chunk = slice(start, start + chunk_size)
                 h, gold = rows[chunk], target[chunk].unsqueeze(1)
                 logits = h @ matrix.t()
-                top, guess = logits.max(dim=1, keepdim=True)
                 gold_logit = logits.gather(1, gold).to(wide)
                 p = torch.softmax(logits, dim=1)
+                gold_p = p.gather(1, gold)
+                nll = _minus_log(gold_p, logits, gold_logit)
                 del logits
-                log_z = top.to(wide) - p.gather(1, guess).to(wide).log()
-                nll = log_z - gold_logit
                 logit_sum = h.to(wide) @ class_sum
-                spread = vocabulary * log_z.sum() - logit_sum.sum()  # sum of -log p
+                # The sum over the classes of -log p; log Z is nll + gold_logit.
+                spread = vocabulary * (nll + gold_logit).sum() - logit_sum.sum()
                 losses[0] += gold_share * nll.sum() + share * spread
                 losses[1] += nll.sum()
-                correct += (guess == gold).sum()
+                correct += (gold_p == _row_maximum(p)).sum()
                 if grad_rows is not None and grad_matrix is not None:
                     p.scatter_add_(1, gold, p.new_full(gold.shape, -gold_share))
                     grad_rows[chunk] = torch.mm(p, matrix) - (share * class_sum).to(dtype)

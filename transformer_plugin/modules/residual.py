@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from .dropout import residual_dropout
 
 
 class Residual(nn.Module):
@@ -27,5 +28,5 @@ class Residual(nn.Module):
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """``[..., D]`` to ``[..., D]``."""
         y = sublayer(self.norm(x) if self.pre_norm else x)
-        y = x + F.dropout(y, self.dropout, self.training)
+        y = residual_dropout(x, y, self.dropout if self.training else 0.0)
         return y if self.pre_norm else self.norm(y)
