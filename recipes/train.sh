@@ -18,9 +18,6 @@ begin "$@"
 flags=()
 if ! "$PYTHON" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then
     flags+=(--cpu)
-    # glibc hands large freed blocks back to the system, and page faults then cost a third of the
-    # time of a step; keep them.
-    export MALLOC_TRIM_THRESHOLD_=100000000000 MALLOC_MMAP_THRESHOLD_=100000000000
 fi
 case $PRECISION in
     fp32) ;;
