@@ -13,6 +13,8 @@ install: $(INSTALLED)
 
 # fairseq-fixed is compiled where there is no wheel of it, against the torch that is installed.
 $(INSTALLED): setup.py constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' || \
+	    { echo "$(PYTHON) is not Python 3.11 or 3.12: give one, make PYTHON=python3.12"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) torch numpy cython setuptools wheel
 	$(PIP) --no-build-isolation "fairseq-fixed==0.12.3.1"
@@ -22,6 +24,9 @@ $(INSTALLED): setup.py constraints.txt
 demo: install
 	recipes/run.sh toy
 	$(BIN)/transformer-plugin summary "$${RUNS:-runs}/toy"
+
+# The models of the tests are too small for more threads to help.
+test test-slow: export OMP_NUM_THREADS ?= 2
 
 test: install
 	$(BIN)/python -m pytest -m "not slow and not gpu"

@@ -87,3 +87,31 @@ def test_wrong_use_says_what_is_known(command, message):
 def test_unknown_precision_is_refused():
     done = recipe("train.sh", "toy", "--dry-run", status=2, PRECISION="fp8")
     assert "expected fp32, bf16 or fp16" in done.stderr
+
+
+def test_training_goes_on_in_the_same_log_and_its_failure_is_seen(tmp_path):
+    data, tool = tmp_path / "runs/toy/data-bin", tmp_path / "bin/fairseq-train"
+    data.mkdir(parents=True)
+    (data / "dict.en.txt").write_text("word 1\n")
+    tool.parent.mkdir()
+    tool.write_text('#!/bin/sh\necho "ran $*"\ntest -z "$FAIL" || exit 7\n'
+                    f'mkdir -p {data.parent}/checkpoints\n'
+                    f'touch {data.parent}/checkpoints/checkpoint_last.pt\n')
+    tool.chmod(0o755)
+    knobs = {
+        "PATH": f"{tool.parent}:{BIN}:{os.environ['PATH']}",
+        "RUNS": str(tmp_path / "runs"),
+        "VIRTUAL_ENV": str(BIN.parent),
+    }
+
+    def epochs():
+        log = (data.parent / "train.log").read_text()
+        return [line.split("--max-epoch ")[1].split()[0] for line in log.splitlines()]
+
+    recipe("train.sh", "toy", status=7, **knobs, MAX_EPOCH="2", FAIL="1")
+    assert epochs() == ["2"]
+    recipe("train.sh", "toy", **knobs, MAX_EPOCH="3")
+    assert epochs() == ["3"]
+    assert "already done" in recipe("train.sh", "toy", **knobs, MAX_EPOCH="3").stderr
+    recipe("train.sh", "toy", **knobs, MAX_EPOCH="4")
+    assert epochs() == ["3", "4"]

@@ -1,0 +1,93 @@
+"""BLEU against its formula, and texts that must not be scored."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+
+import pytest
+
+from transformer_plugin.analysis.score import score
+from transformer_plugin.cli import main
+
+HYPOTHESES = ["the cat sat on the mat today", "a dog runs over the green field"]
+REFERENCES = ["the cat sat on a mat today", "a dog runs across the green field now"]
+
+
+def bleu(hypotheses: list[str], references: list[str]) -> float:
+    """Papineni et al. (2002): geometric mean of clipped n-gram precisions, brevity penalty."""
+    pairs = [(h.split(), r.split()) for h, r in zip(hypotheses, references, strict=True)]
+    logs = 0.0
+    for n in range(1, 5):
+        found = total = 0
+        for words in pairs:
+            ours, theirs = (
+                Counter(tuple(side[i : i + n]) for i in range(len(side) - n + 1)) for side in words
+            )
+            found += sum(min(count, theirs[gram]) for gram, count in ours.items())
+            total += sum(ours.values())
+        logs += math.log(found / total) / 4
+    ours, theirs = sum(len(h) for h, _ in pairs), sum(len(r) for _, r in pairs)
+    return 100 * math.exp(logs + min(0.0, 1 - theirs / ours))
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """texts(hypotheses, references) runs the subcommand on them: its status and score.json."""
+
+    def run(hypotheses: str, references: str):
+        (tmp_path / "hyp").write_text(hypotheses, encoding="utf-8")
+        (tmp_path / "ref").write_text(references, encoding="utf-8")
+        output = tmp_path / "score.json"
+        status = main(
+            ["score", *("--hypotheses", str(tmp_path / "hyp")),
+             *("--reference", str(tmp_path / "ref")), "--output", str(output)]
+        )  # fmt: skip
+        return status, output
+
+    return run
+
+
+def test_bleu_is_that_of_the_formula():
+    assert score(HYPOTHESES, REFERENCES)["bleu"] == pytest.approx(bleu(HYPOTHESES, REFERENCES))
+    swapped = score(REFERENCES, HYPOTHESES)["bleu"]
+    assert swapped == pytest.approx(bleu(REFERENCES, HYPOTHESES))
+
+
+def test_case_counts():
+    assert score([h.title() for h in HYPOTHESES], REFERENCES)["bleu"] < 1
+
+
+def test_the_file_holds_the_scores_and_their_signatures(texts, capsys):
+    status, output = texts("\n".join(HYPOTHESES) + "\n", "\n".join(REFERENCES))
+    scores = json.loads(output.read_text(encoding="utf-8"))
+    assert status == 0 and scores["sentences"] == 2
+    assert scores["bleu"] == pytest.approx(bleu(HYPOTHESES, REFERENCES))
+    assert 0 < scores["chrf"] < 100 and "tok:13a" in scores["signature"]
+    printed = capsys.readouterr().out
+    assert scores["signature"] in printed and scores["chrf_signature"] in printed
+
+
+def test_an_empty_translation_is_a_line(texts):
+    status, output = texts("one two three four five\n\n", "one two three four five\nsix\n")
+    assert status == 0 and json.loads(output.read_text())["sentences"] == 2
+
+
+@pytest.mark.parametrize(
+    "hypotheses, references, message",
+    [
+        ("a\nb\n", "a\n", "has 2 lines"),
+        ("a\n▁the ▁cat\n", "a\nthe cat\n", "hyp:2: subwords are still in"),
+        ("a\nca@@ t\n", "a\ncat\n", "hyp:2: subwords are still in"),
+        ("a\ncat\n", "a\n▁cat\n", "ref:2: subwords are still in"),
+    ],
+)
+def test_texts_that_do_not_compare_are_refused(texts, capsys, hypotheses, references, message):
+    status, output = texts(hypotheses, references)
+    assert status == 2 and message in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_an_address_is_no_subword(texts):
+    assert texts("me@@home is a name\n", "me@@home is a name\n")[0] == 0

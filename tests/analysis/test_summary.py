@@ -1,0 +1,51 @@
+"""The summary shows what the files of a run hold."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from transformer_plugin.analysis.summary import training_speed
+from transformer_plugin.cli import main
+
+INNER = "2026-01-01 | INFO | train_inner | epoch 001: loss=9, wps={}, ups=1\n"
+
+
+@pytest.fixture
+def finished_run(tmp_path):
+    """A folder with the files of a run of six sentences."""
+    for folder in ("raw", "data-bin"):
+        (tmp_path / folder).mkdir()
+    for name, word in (("raw/test.en", "in"), ("raw/test.de", "ref"), ("hypotheses.txt", "out")):
+        (tmp_path / name).write_text("".join(f"{word} {i}\n" for i in range(6)))
+    (tmp_path / "data-bin/test.en-de.en.idx").touch()
+    (tmp_path / "score.json").write_text(json.dumps({"bleu": 87.654, "chrf": 9, "signature": "S"}))
+    (tmp_path / "train.log").write_text(
+        INNER.format(50) + INNER.format(3000.5) + INNER.format(2000)
+        + "INFO | train | epoch 001 | wps 999999\n"
+    )  # fmt: skip
+    return tmp_path
+
+
+def test_it_shows_sentences_scores_speed_and_place(finished_run, capsys):
+    assert main(["summary", str(finished_run)]) == 0
+    printed = capsys.readouterr().out
+    for i in (0, 2, 4):
+        for line in (f"source       in {i}", f"reference    ref {i}", f"translation  out {i}"):
+            assert line in printed
+    assert "out 1" not in printed
+    assert "BLEU 87.65 (S)" in printed and "2,000 target tokens a second" in printed
+    assert str(finished_run) in printed
+
+
+def test_a_log_without_progress_is_refused(finished_run):
+    (finished_run / "train.log").write_text("nothing\n")
+    with pytest.raises(ValueError, match="no line of training progress"):
+        training_speed(finished_run / "train.log")
+
+
+def test_an_unfinished_run_is_named(finished_run, capsys):
+    (finished_run / "score.json").unlink()
+    assert main(["summary", str(finished_run)]) == 2
+    assert "score.json" in capsys.readouterr().err
