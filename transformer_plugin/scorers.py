@@ -11,6 +11,7 @@ from torch import Tensor
 from .model import VaswaniTransformer
 from .modules.cache import Ancestry
 from .modules.candidates import largest
+from .modules.log_normaliser import log_normaliser
 
 
 class ModelScorer:
@@ -34,7 +35,7 @@ class ModelScorer:
         self.temperature = temperature
         memory, packing, _weights = model.encoder.encode(src_tokens)
         self.caches = self.decoder.start(packing.pad(memory), packing.allowed)
-        self.ancestry = Ancestry(src_tokens.size(0), beam_size, memory)
+        self.ancestry = Ancestry(src_tokens.size(0), beam_size, self.caches[0].memory_keys)
 
     def step(self, tokens: Tensor, position: int) -> Tensor:
         """Logits ``[B, k, V]`` of what follows ``tokens``, ``[B, k]``."""
@@ -44,9 +45,7 @@ class ModelScorer:
 
     def normaliser(self, scores: Tensor) -> Tensor:
         """log of the sum over the classes of exp(logit), ``[B, k, 1]``, float32."""
-        top = scores.amax(dim=2, keepdim=True)
-        total = (scores - top).exp_().sum(dim=2, keepdim=True, dtype=torch.float32)
-        return total.log_() + top
+        return log_normaliser(scores)
 
     def largest(self, scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The largest logits of each hypothesis and their classes, ``[B, k, count]``."""

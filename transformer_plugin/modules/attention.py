@@ -53,13 +53,13 @@ def fused_attention(
     causal: bool,
     scale: float,
 ) -> Tensor:
-    """torch's SDPA; in float32 where its backward in bf16 is slow, which is on a CPU.
+    """torch's SDPA, in float32 on a CPU, where it is slow in bf16.
 
     Returns:
-        ``[B, H, T, d_v]``.
+        ``[B, H, T, d_v]``, of the type of ``q``.
     """
     dtype = q.dtype
-    if dtype == torch.bfloat16 and not q.is_cuda and torch.is_grad_enabled():
+    if dtype == torch.bfloat16 and not q.is_cuda:
         q, k, v = q.float(), k.float(), v.float()
     context = F.scaled_dot_product_attention(
         q, k, v, allowed, dropout_p=dropout, is_causal=causal, scale=scale

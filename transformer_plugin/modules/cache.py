@@ -25,6 +25,9 @@ class LayerCache:
     def __init__(
         self, memory_keys: Tensor, memory_values: Tensor, memory_allowed: Tensor | None = None
     ) -> None:
+        if memory_keys.dtype == torch.bfloat16 and not memory_keys.is_cuda:
+            # Attention is in float32 there; so the cache is not converted at each step.
+            memory_keys, memory_values = memory_keys.float(), memory_values.float()
         self.memory_keys = memory_keys
         self.memory_values = memory_values
         self.memory_allowed = memory_allowed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-_BLOCK = 64  # classes whose maximum stands for them in the first round
+_BLOCK = 64  # classes, spread evenly, whose maximum stands for them in the first round
 
 
 def largest(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -25,9 +25,9 @@ def largest(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     blocks = whole // _BLOCK
     if logits.is_cuda or blocks <= 2 * k:
         return logits.topk(k, dim=1)
-    in_blocks = logits[:, :whole].unflatten(1, (blocks, _BLOCK))
-    chosen = in_blocks.amax(dim=2).topk(k, dim=1, sorted=False).indices  # [R, k]
-    index = (chosen.unsqueeze(2) * _BLOCK + torch.arange(_BLOCK, device=logits.device)).flatten(1)
+    maxima = logits[:, :whole].unflatten(1, (_BLOCK, blocks)).amax(dim=1)  # [R, blocks]
+    chosen = maxima.topk(k, dim=1, sorted=False).indices
+    index = (chosen.unsqueeze(2) + torch.arange(0, whole, blocks, device=logits.device)).flatten(1)
     if whole < classes:
         rest = torch.arange(whole, classes, device=logits.device).expand(rows, -1)
         index = torch.cat([index, rest], dim=1)

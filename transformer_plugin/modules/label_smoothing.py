@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+from .log_normaliser import largest_probability
+
 _CPU_CHUNK_BYTES = 8 << 20  # about the inner caches, so that a chunk's passes stay in it
 _GPU_CHUNK_FRACTION = 8  # a chunk takes at most this fraction of the free device memory
 
@@ -82,14 +84,6 @@ def _minus_log(gold_p: Tensor, logits: Tensor, gold_logit: Tensor) -> Tensor:
     return nll
 
 
-def _row_maximum(p: Tensor) -> Tensor:
-    """The largest of each row of probabilities, ``[R, 1]``."""
-    if p.dtype == torch.bfloat16 and not p.is_cuda:
-        # Numbers that are not negative are ordered as their bits are, and torch is quick on those.
-        return p.view(torch.int16).amax(dim=1, keepdim=True).view(torch.bfloat16)
-    return p.amax(dim=1, keepdim=True)
-
-
 class _ChunkedLoss(torch.autograd.Function):
     """With p = softmax(h W^T), q the smoothed target and s = epsilon / (V - 1), the gradient of
     the logits is p - q = p - s - (1 - epsilon - s) [gold]. The constant s is taken out as a
@@ -138,7 +132,7 @@ class _ChunkedLoss(torch.autograd.Function):
                 spread = vocabulary * (nll + gold_logit).sum() - logit_sum.sum()
                 losses[0] += gold_share * nll.sum() + share * spread
                 losses[1] += nll.sum()
-                correct += (gold_p == _row_maximum(p)).sum()
+                correct += (gold_p == largest_probability(p)).sum()
                 if grad_rows is not None and grad_matrix is not None:
                     p.scatter_add_(1, gold, p.new_full(gold.shape, -gold_share))
                     grad_rows[chunk] = torch.mm(p, matrix) - (share * class_sum).to(dtype)
