@@ -1,9 +1,9 @@
 """Every number and choice of the model; the defaults are the paper's base model."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from omegaconf import II
+from omegaconf import II, DictConfig, OmegaConf
 
 from .modules.attention_score import ATTENTION_SCORES
 
@@ -78,3 +78,13 @@ class VaswaniConfig(FairseqDataclass):
     fidelity: str = II("task.fidelity")
     max_source_positions: int = II("task.max_source_positions")
     max_target_positions: int = II("task.max_target_positions")
+
+
+def completed(cfg: DictConfig) -> DictConfig:
+    """The settings of a checkpoint, and the defaults of fields that are newer than it."""
+    newer = {
+        f.name: f.default
+        for f in fields(VaswaniConfig)
+        if f.name not in cfg and not str(f.default).startswith("${")
+    }
+    return OmegaConf.merge(newer, cfg)

@@ -12,12 +12,14 @@ import torch
 from fairseq import utils
 from fairseq.data import FairseqDataset, data_utils
 from fairseq.dataclass import ChoiceEnum
+from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II
 from torch import nn
 
 from .beam_search import Rules
+from .config import completed
 from .fidelity import FIDELITIES, departures
 from .generator import VaswaniGenerator
 from .model import VaswaniTransformer
@@ -101,6 +103,8 @@ class VaswaniTranslationTask(TranslationTask):
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """A model to train, or, from a checkpoint, to translate with: sentences of any length
         then, where the positional encoding has no table to run out of."""
+        if from_checkpoint and ARCH_MODEL_REGISTRY.get(cfg._name) is VaswaniTransformer:
+            cfg = completed(cfg)
         model = super().build_model(cfg, from_checkpoint)
         if isinstance(model, VaswaniTransformer):
             if from_checkpoint:
