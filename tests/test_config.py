@@ -4,6 +4,7 @@ from argparse import Namespace
 
 import pytest
 from omegaconf import OmegaConf
+
 from transformer_plugin.config import VaswaniConfig, completed
 from transformer_plugin.fidelity import departures
 from transformer_plugin.presets import PRESETS, apply_preset
@@ -13,7 +14,7 @@ def test_older_checkpoints_get_the_defaults_of_newer_fields():
     old = OmegaConf.create({"_name": "vaswani_small", "d_model": 256, "dropout": 0.2})
     cfg = completed(old)
     assert (cfg.d_model, cfg.dropout, cfg._name) == (256, 0.2, "vaswani_small")
-    assert (cfg.attention_score, cfg.attention_window, cfg.layer_norm_eps) == ("scaled_dot", 0, 1e-6)
+    assert (cfg.attention_score, cfg.layer_norm_eps) == ("scaled_dot", 1e-6)
 
 
 def test_a_preset_keeps_what_the_user_set_and_may_run_twice():
