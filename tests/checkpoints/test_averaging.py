@@ -1,10 +1,13 @@
 """Averages against sums in float64, and checkpoints that do not belong together."""
 
+import argparse
+import weakref
+
 import pytest
 import torch
 
 from transformer_plugin.checkpoints.averaging import average, last_checkpoints
-from transformer_plugin.checkpoints.safe_loading import CheckpointError
+from transformer_plugin.checkpoints.safe_loading import CheckpointError, load
 from transformer_plugin.cli import main
 
 
@@ -43,6 +46,9 @@ def test_mean_in_float64(tmp_path, dtype):
         exact = sum(m[name].double() for m in models) / 3
         assert torch.equal(model[name], exact.to(dtype)), name
     assert model["count"] == 3
+    assert {name: tensor.dtype for name, tensor in model.items()} == {
+        name: tensor.dtype for name, tensor in models[0].items()
+    }
     tied = model["decoder.embed_tokens.weight"]
     assert tied.data_ptr() == model["encoder.embed_tokens.weight"].data_ptr()
 
@@ -78,6 +84,46 @@ def test_last_by_updates(tmp_path):
     assert names == ["checkpoint_2_1800.pt", "checkpoint_12_2400.pt"]
     with pytest.raises(CheckpointError, match="5 checkpoints by updates were asked for, 4 are"):
         last_checkpoints(tmp_path, 5, "updates")
+
+
+def test_one_file_is_in_memory_at_a_time(tmp_path, monkeypatch):
+    paths = [write(tmp_path / f"{i}.pt", i, i) for i in range(4)]
+    alive = []
+
+    def counted(path, **options):
+        state = load(path, **options)
+        assert not any(reference() is not None for reference in alive)
+        alive.append(weakref.ref(state["model"]["q"]))
+        return state
+
+    monkeypatch.setattr("transformer_plugin.checkpoints.averaging.load", counted)
+    average(paths)
+    assert len(alive) == 4
+
+
+def test_tied_in_one_checkpoint_alone_is_refused(tmp_path):
+    one = write(tmp_path / "1.pt", 0, 1)
+    state = torch.load(one)
+    state["model"]["decoder.embed_tokens.weight"] = torch.zeros(6, 4)
+    torch.save(state, tmp_path / "2.pt")
+    with pytest.raises(CheckpointError, match=r"not float32 .* tied to encoder.embed_tokens"):
+        average([one, tmp_path / "2.pt"])
+
+
+def test_old_checkpoints_of_other_data_are_refused(tmp_path):
+    for name in ("here", "there"):
+        args = argparse.Namespace(arch="transformer", data=name, max_epoch=len(name))
+        state = {"args": args, "cfg": None, "model": {"w": torch.ones(1)}}
+        torch.save(state, tmp_path / f"{name}.pt", _use_new_zipfile_serialization=False)
+    with pytest.raises(CheckpointError, match="task data is 'there', not 'here'"):
+        average([tmp_path / "here.pt", tmp_path / "there.pt"])
+    assert average([tmp_path / "here.pt"] * 2)["model"]["w"].item() == 1
+
+
+def test_a_tensor_is_no_checkpoint(tmp_path):
+    torch.save(torch.ones(1), tmp_path / "x.pt")
+    with pytest.raises(CheckpointError, match=r"x\.pt: holds no model"):
+        average([tmp_path / "x.pt"])
 
 
 def test_different_shapes_are_refused(tmp_path):

@@ -2,11 +2,15 @@
 
 import argparse
 import os
+import random
+from collections import OrderedDict
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq.logging import meters
 
 from transformer_plugin.checkpoints.safe_loading import CheckpointError, allow_fairseq_types, load
 
@@ -71,6 +75,68 @@ def test_code_is_refused_and_not_run(tmp_path, harmless, monkeypatch, place, zip
     assert not marker.exists()
     torch.load(path, weights_only=False)
     assert marker.exists(), "the attack would have worked"
+
+
+class ForgedNumber:
+    """A numpy scalar of a type that numpy would take for pointers."""
+
+    def __init__(self, code):
+        self.code = code
+
+    def __reduce__(self):
+        return np.float64(0).__reduce__()[0], (np.dtype(self.code), b"01234567")
+
+
+@pytest.mark.parametrize("code", ["O", "V8", "U2", "M8[s]"])
+def test_numpy_types_that_are_no_numbers_are_refused(tmp_path, code):
+    torch.save({"best": ForgedNumber(code)}, tmp_path / "forged.pt")
+    with pytest.raises(CheckpointError, match=r"forged\.pt"):
+        load(tmp_path / "forged.pt")
+
+
+@pytest.mark.parametrize("code", ["<f8", ">f8", "<f4", "f2", "<i8", ">i4", "u1", "?"])
+def test_numpy_numbers_are_themselves(tmp_path, code):
+    number = np.array([1.5], dtype=code)[0] if code != "?" else np.bool_(True)
+    torch.save({"best": number}, tmp_path / "number.pt")
+    best = load(tmp_path / "number.pt")["best"]
+    assert best == number and best.dtype.kind == number.dtype.kind
+
+
+def test_meters_of_old_checkpoints_are_read(tmp_path, monkeypatch):
+    meter = meters.AverageMeter()
+    meter.update(3.0)
+    monkeypatch.setattr(meters.AverageMeter, "__module__", "fairseq.meters")
+    state = {"extra_state": {"train_meters": OrderedDict(train_loss=meter)}}
+    torch.save(state, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
+    assert load(tmp_path / "old.pt")["extra_state"]["train_meters"]["train_loss"].sum == 3.0
+
+
+def test_what_the_process_allows_elsewhere_is_refused_here_and_stays_allowed(tmp_path):
+    torch.save({"extra_state": Fraction(1, 2)}, tmp_path / "fraction.pt")
+    with torch.serialization.safe_globals([Fraction]):
+        before = set(torch.serialization.get_safe_globals())
+        with pytest.raises(CheckpointError, match=r"fraction\.pt: refused.* fractions\.Fraction"):
+            load(tmp_path / "fraction.pt")
+        assert set(torch.serialization.get_safe_globals()) == before
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_damage_anywhere_is_an_error_that_names_the_file(tmp_path, harmless, zipped):
+    path = tmp_path / "damaged.pt"
+    torch.save(harmless, path, _use_new_zipfile_serialization=zipped)
+    whole = path.read_bytes()
+    chance = random.Random(1)
+    refused = 0
+    for i in range(200):
+        damaged = bytearray(whole)
+        damaged[chance.randrange(min(600, len(whole)))] = chance.randrange(256)
+        path.write_bytes(damaged if i % 2 else damaged[: chance.randrange(len(whole))])
+        try:
+            load(path)
+        except CheckpointError as error:
+            assert "damaged.pt: " in str(error)
+            refused += 1
+    assert refused > 100
 
 
 def test_truncated_and_missing_files_are_named(tmp_path, harmless):

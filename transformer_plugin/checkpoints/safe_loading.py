@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import argparse
 import collections
-import functools
+import contextlib
 import pickle
 import re
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import torch
 
-# Every type that fairseq's checkpoints hold beside tensors and torch's own; none does more at
-# loading than store values.
+# Beside tensors and Python's own; none does more at loading than store values.
 _HARMLESS = (argparse.Namespace, collections.defaultdict, collections.deque)
-# Old ones pickled numpy scalars; their parts, under the names of numpy 1 and 2.
-_NUMPY_NAMES = ("numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar")
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be read; the message names the file and what to do."""
+    """A checkpoint that cannot be used; the message names the file and what to do."""
 
 
 def allow_fairseq_types() -> None:
@@ -33,7 +31,7 @@ def allow_fairseq_types() -> None:
 
     Doing it again changes nothing.
     """
-    torch.serialization.add_safe_globals(_safe_globals())
+    torch.serialization.add_safe_globals(list(_HARMLESS))
     from fairseq import checkpoint_utils
 
     checkpoint_utils.torch = _SafeTorch(torch)
@@ -49,38 +47,49 @@ def load(file: str | Path | IO[bytes], map_location: Any = "cpu", **options: Any
     name = getattr(file, "name", file)
     options.pop("weights_only", None)
     try:
-        with torch.serialization.safe_globals(_safe_globals()):
+        with _only_harmless_types():
             return torch.load(file, map_location=map_location, weights_only=True, **options)
     except FileNotFoundError:
         raise FileNotFoundError(f"{name}: no such checkpoint") from None
+    except (OSError, MemoryError, torch.cuda.OutOfMemoryError):
+        raise
     except pickle.UnpicklingError as error:
         raise CheckpointError(_explain(name, str(error))) from None
-    except (RuntimeError, EOFError, ValueError, KeyError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CheckpointError(
-            f"{name}: not a whole checkpoint ({reason}); it was cut off or is another kind of"
-            " file: take an older checkpoint of the run"
-        ) from None
+    except Exception as error:  # a damaged pickle can raise anything
+        raise CheckpointError(_damaged(name, str(error) or type(error).__name__)) from None
 
 
-@functools.cache
-def _safe_globals() -> list[Any]:
-    import numpy as np
+@contextlib.contextmanager
+def _only_harmless_types() -> Iterator[None]:
+    """Within it torch takes our types and no others, whatever else the process has allowed."""
+    from .stand_ins import STAND_INS
 
-    scalar = np.float64(0).__reduce__()[0]
-    kinds = {type(np.dtype(code)) for code in ("f2", "f4", "f8", "i4", "i8", "b1")}
-    return [*_HARMLESS, *((scalar, name) for name in _NUMPY_NAMES), np.dtype, *kinds]
+    before = list(torch.serialization.get_safe_globals())
+    torch.serialization.clear_safe_globals()
+    torch.serialization.add_safe_globals([*_HARMLESS, *STAND_INS])
+    try:
+        yield
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(before)
 
 
 def _explain(name: object, message: str) -> str:
     refused = re.search(r"GLOBAL ([\w.]+)", message) or re.search(r"of type (\S+)", message)
     if refused is None:
-        reason = message.splitlines()[-1] if message else "unknown"
-        return f"{name}: not a checkpoint that can be read safely ({reason})"
+        reason = re.search(r"WeightsUnpickler error: (.+)", message)
+        return _damaged(name, reason.group(1) if reason else "its contents end too early")
     return (
         f"{name}: refused, because it holds {refused.group(1)}, which is no type of a fairseq"
         " checkpoint and could run code; nothing of it was executed. Get the checkpoint from a"
         " source you trust, saved without that type"
+    )
+
+
+def _damaged(name: object, reason: str) -> str:
+    return (
+        f"{name}: not a whole checkpoint ({' '.join(reason.splitlines()[:1])}); it was cut off or"
+        " is another kind of file: take an older checkpoint of the run"
     )
 
 
@@ -89,7 +98,7 @@ class _SafeTorch(types.ModuleType):
 
     def __init__(self, module: types.ModuleType) -> None:
         super().__init__(module.__name__)
-        self._module = module if not isinstance(module, _SafeTorch) else module._module
+        self._module = module
 
     load = staticmethod(load)
 
