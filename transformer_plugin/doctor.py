@@ -1,19 +1,28 @@
-"""What is installed, what is in use, and what is wrong and how to mend it."""
+"""What is installed, what is in use, and what is wrong and how to mend it.
+
+Where too much is missing for ``transformer-plugin doctor``, this file runs alone:
+``python transformer_plugin/doctor.py``.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
+try:
+    import torch
+except ImportError:
+    torch = None  # type: ignore[assignment]
 
 OK, NOTE, PROBLEM = "ok", "note", "problem"
 FAIRSEQ = ("fairseq-fixed", "0.12.3.1")
@@ -34,15 +43,11 @@ def find() -> Iterator[Finding]:
     yield from _python()
     yield from _torch()
     yield from _fairseq()
-    for package in PACKAGES:
-        version = _version(package)
-        if version:
-            yield Finding(OK, f"{package} {version}")
-        else:
-            yield Finding(PROBLEM, f"{package} is missing", f"pip install {package}")
-    yield from _accelerator()
-    yield from _apex()
-    yield from _kernels()
+    yield from _packages()
+    if torch is not None:
+        yield from _accelerator()
+        yield from _apex()
+        yield from _kernels()
 
 
 def _python() -> Iterator[Finding]:
@@ -54,6 +59,9 @@ def _python() -> Iterator[Finding]:
 
 
 def _torch() -> Iterator[Finding]:
+    if torch is None:
+        yield Finding(PROBLEM, "torch is missing or does not import", "pip install 'torch>=2.4'")
+        return
     major, minor = (int(part) for part in torch.__version__.split(".")[:2])
     if (major, minor) < (2, 4):
         yield Finding(PROBLEM, f"torch {torch.__version__} is too old", "pip install 'torch>=2.4'")
@@ -77,6 +85,25 @@ def _fairseq() -> Iterator[Finding]:
         )
     else:
         yield Finding(PROBLEM, "fairseq is missing", remedy)
+        return
+    try:
+        importlib.import_module("fairseq")
+    except Exception as error:  # whatever stops it is what the user must know
+        yield Finding(PROBLEM, f"fairseq does not import: {error}", remedy)
+
+
+def _packages() -> Iterator[Finding]:
+    pins = _pins(FAIRSEQ[0])
+    for package in PACKAGES:
+        version, pin = _version(package), pins.get(package)
+        wanted = f"{package}=={pin}" if pin else package
+        if version is None:
+            yield Finding(PROBLEM, f"{package} is missing", f"pip install {wanted}")
+        elif pin and version != pin:
+            text = f"{package} {version} is not the {pin} that fairseq needs"
+            yield Finding(PROBLEM, text, f"pip install {wanted}")
+        else:
+            yield Finding(OK, f"{package} {version}")
 
 
 def _accelerator() -> Iterator[Finding]:
@@ -113,7 +140,15 @@ def _apex() -> Iterator[Finding]:
 
 
 def _kernels() -> Iterator[Finding]:
-    yield Finding(OK, "Adam: torch's fused step")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    weight = torch.nn.Parameter(torch.zeros(1, device=device))
+    weight.grad = torch.ones_like(weight)
+    try:
+        torch.optim.AdamW([weight], fused=True).step()
+        yield Finding(OK, f"Adam: torch's fused step on {device}")
+    except RuntimeError as error:
+        text = f"torch's fused Adam, which vaswani_adam uses, does not run on {device}: {error}"
+        yield Finding(PROBLEM, text, "pip install --upgrade torch")
     if torch.cuda.is_available():
         names = ("flash", "mem_efficient", "math", "cudnn")
         enabled = [n for n in names if getattr(torch.backends.cuda, f"{n}_sdp_enabled")()]
@@ -131,6 +166,16 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def _pins(package: str) -> dict[str, str]:
+    """Exact versions that an installed package asks for."""
+    try:
+        asked = importlib.metadata.requires(package) or []
+    except importlib.metadata.PackageNotFoundError:
+        return {}
+    matches = (re.match(r"([\w-]+)==([\w.]+)$", line) for line in asked)
+    return {match.group(1): match.group(2) for match in matches if match}
 
 
 def _cpu_flags() -> set[str]:
@@ -155,3 +200,7 @@ def main(_args: argparse.Namespace) -> int:
         if finding.remedy:
             print(f"{'':8}-> {finding.remedy}")
     return int(any(finding.level == PROBLEM for finding in findings))
+
+
+if __name__ == "__main__":
+    sys.exit(main(argparse.Namespace()))

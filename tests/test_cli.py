@@ -1,0 +1,57 @@
+"""The command: one subcommand is imported, and wrong use is one line and status 2."""
+
+import subprocess
+import sys
+import types
+
+import pytest
+
+from transformer_plugin import cli
+
+
+@pytest.mark.parametrize("name", cli.SUBCOMMANDS)
+def test_every_subcommand_has_help(name, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([name, "--help"])
+    assert stopped.value.code == 0
+    assert f"transformer-plugin {name}" in capsys.readouterr().out
+
+
+def test_only_the_chosen_tool_is_imported():
+    code = (
+        "import sys; from transformer_plugin import cli; before = set(sys.modules);"
+        " cli.main(['path']); print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "transformer_plugin.location" in done.stdout.splitlines()[-1]
+    tools = {module for module, _help in cli.SUBCOMMANDS.values()} - {"transformer_plugin.location"}
+    assert not tools & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("arguments", [[], ["unknown"], ["average"]])
+def test_wrong_command_lines_show_the_usage(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: transformer-plugin" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [ValueError("bad number"), FileNotFoundError("no such file")])
+def test_what_the_user_got_wrong_is_one_line(monkeypatch, capsys, error):
+    def fail(_args):
+        raise error
+
+    tool = types.SimpleNamespace(add_arguments=lambda _parser: None, main=fail)
+    monkeypatch.setattr(cli.importlib, "import_module", lambda _name: tool)
+    assert cli.main(["doctor"]) == 2
+    assert capsys.readouterr().err == f"transformer-plugin doctor: {error}\n"
+
+
+def test_a_defect_of_ours_keeps_its_traceback(monkeypatch):
+    def fail(_args):
+        raise AttributeError("a defect")
+
+    tool = types.SimpleNamespace(add_arguments=lambda _parser: None, main=fail)
+    monkeypatch.setattr(cli.importlib, "import_module", lambda _name: tool)
+    with pytest.raises(AttributeError):
+        cli.main(["doctor"])
