@@ -2,8 +2,8 @@
 CORPUS=multi30k
 SOURCE=en
 TARGET=de
-VOCAB_SIZE=8000
-MAX_RATIO=2  # German compounds: at 1.5, 888 captions would go, most of them good
+: "${VOCAB_SIZE:=8000}"
+: "${MAX_RATIO:=2}"  # German compounds: at 1.5, 888 captions would go, most of them good
 : "${ARCH:=vaswani_small}"
 : "${MAX_TOKENS:=2048}"      # about 1,850 target words an update, 255 updates an epoch
 : "${MAX_EPOCH:=15}"         # 3,825 updates

@@ -2,8 +2,8 @@
 CORPUS=toy
 SOURCE=en
 TARGET=de
-VOCAB_SIZE=2000  # nearly every word form of the grammar is one piece
-MAX_RATIO=3      # every pair is good by construction
+: "${VOCAB_SIZE:=2000}"  # nearly every word form of the grammar is one piece
+: "${MAX_RATIO:=3}"      # every pair is good by construction
 : "${ARCH:=vaswani_tiny}"
 : "${MAX_TOKENS:=2048}"
 : "${MAX_EPOCH:=10}"

@@ -9,7 +9,7 @@ import pytest
 from transformer_plugin.analysis.summary import training_speed
 from transformer_plugin.cli import main
 
-INNER = "2026-01-01 | INFO | train_inner | epoch 001: loss=9, wps={}, ups=1\n"
+INNER = "2026-01-01 | INFO | train_inner | epoch 001: loss=9, wps={}, ups=1, wpb={}, bsz=9\n"
 
 
 @pytest.fixture
@@ -22,7 +22,8 @@ def finished_run(tmp_path):
     (tmp_path / "data-bin/test.en-de.en.idx").touch()
     (tmp_path / "score.json").write_text(json.dumps({"bleu": 87.654, "chrf": 9, "signature": "S"}))
     (tmp_path / "train.log").write_text(
-        INNER.format(50) + INNER.format(3000.5) + INNER.format(2000)
+        # 3,000 tokens in 30 s, twice 3,000 in 1 s: 9,000 in 32 s, far from the median
+        INNER.format(100, 3000) + 2 * INNER.format(3000, "3000.0")
         + "INFO | train | epoch 001 | wps 999999\n"
     )  # fmt: skip
     return tmp_path
@@ -35,7 +36,7 @@ def test_it_shows_sentences_scores_speed_and_place(finished_run, capsys):
         for line in (f"source       in {i}", f"reference    ref {i}", f"translation  out {i}"):
             assert line in printed
     assert "out 1" not in printed
-    assert "BLEU 87.65 (S)" in printed and "2,000 target tokens a second" in printed
+    assert "BLEU 87.65 (S)" in printed and "trained at 281 target tokens a second" in printed
     assert str(finished_run) in printed
 
 

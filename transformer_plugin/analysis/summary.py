@@ -5,22 +5,27 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import statistics
 from pathlib import Path
 
 from .score import read_lines
 
 
 def training_speed(log: Path) -> float:
-    """Median of the target tokens a second that a training log reports.
+    """Target tokens a second over the whole of a training log: all its tokens by all their time.
+
+    Each line of progress covers the same number of updates, so it stands for ``wpb`` tokens that
+    took ``wpb / wps``. A mean or median of ``wps`` would hide the stretches that went slowly.
 
     Raises:
-        ValueError: it reports none.
+        ValueError: it reports no progress.
     """
-    speeds = re.findall(r"train_inner .*?wps=([\d.]+)", log.read_text(encoding="utf-8"))
-    if not speeds:
+    progress = re.findall(
+        r"train_inner .*?wps=([\d.]+), ups=[\d.]+, wpb=([\d.]+)", log.read_text(encoding="utf-8")
+    )
+    windows = [(float(wps), float(wpb)) for wps, wpb in progress if float(wps) > 0]
+    if not windows:
         raise ValueError(f"{log}: no line of training progress; is it a log of fairseq-train?")
-    return statistics.median(map(float, speeds))
+    return sum(wpb for _, wpb in windows) / sum(wpb / wps for wps, wpb in windows)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
