@@ -1,0 +1,28 @@
+"""What the machine does in matrix products alone: the yardstick of a training step."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+SIZE = 2048
+PRODUCTS = 4  # on a CPU; a GPU takes more to fill the time
+
+
+def matmul_rate(precision: torch.dtype, device: str) -> float:
+    """FLOPs a second of ``torch.mm`` of two square matrices of 2048 rows."""
+    left, right = (torch.randn(SIZE, SIZE, device=device).to(precision) for _ in range(2))
+    repeats = PRODUCTS if device == "cpu" else 100 * PRODUCTS
+    torch.mm(left, right)
+    _wait(device)
+    started = time.perf_counter()
+    for _ in range(repeats):
+        torch.mm(left, right)
+    _wait(device)
+    return repeats * 2 * SIZE**3 / (time.perf_counter() - started)
+
+
+def _wait(device: str) -> None:
+    if device != "cpu":
+        torch.cuda.synchronize()

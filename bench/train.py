@@ -1,0 +1,201 @@
+"""Speed of training: the plugin against stock fairseq and peers, round by round in one run.
+
+Each system trains a model of the same shape on the same batches in a process of its own; the
+processes take turns, so that what else the machine does slows all of them alike. The figures are
+medians of the rounds; tokens are those of the target, padding not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from matmul_rate import matmul_rate
+from training_data import SENTENCES, WORDS, multi30k, write_synthetic
+from training_peers import PACKAGES, PRECISIONS, installed
+from training_plot import write_plot
+from training_systems import Setting, stock_flags
+from training_worker import KEEP_FREED_MEMORY, Worker
+
+import transformer_plugin
+from transformer_plugin.analysis.accounting import account
+from transformer_plugin.analysis.flops import training_flops, transformer_flops
+from transformer_plugin.presets import PRESETS
+
+REPO = Path(__file__).resolve().parent.parent
+DATA_BIN = REPO / "runs/multi30k_en_de/data-bin"
+GPU_MAX_TOKENS = 25_000  # the paper's batch (5.1)
+CPU_MAX_TOKENS = {"vaswani_small": 4096, "vaswani_tiny": 4096}  # otherwise 2048
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--arch", default="vaswani_small", choices=PRESETS, metavar="NAME")
+    parser.add_argument(
+        "--precision", nargs="+", default=["fp32", "bf16"], choices=PRECISIONS, metavar="P",
+        help="fp32, bf16, fp16 (several; default: fp32 bf16)",
+    )  # fmt: skip
+    parser.add_argument("--data", choices=("multi30k", "synthetic"), default="multi30k")
+    parser.add_argument("--data-bin", type=Path, default=DATA_BIN, help="of --data multi30k")
+    parser.add_argument("--words", type=int, default=WORDS, help="of --data synthetic")
+    parser.add_argument("--sentences", type=int, default=SENTENCES, help="of --data synthetic")
+    parser.add_argument("--max-tokens", type=int, help="of a batch, as fairseq counts them")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--updates", type=int, default=4, help="of a round")
+    parser.add_argument(
+        "--peers", nargs="+", default=["all"], choices=["all", "none", *PACKAGES], metavar="PEER",
+        help=f"all, none, or some of {', '.join(PACKAGES)}",
+    )  # fmt: skip
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument(
+        "--tuned-stock", action="store_true", help="stock's allocator keeps what is freed"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
+    parser.add_argument("--plot", metavar="FILE", help="draw them")
+    args = parser.parse_args()
+    for name in ("rounds", "updates", "sentences"):
+        if getattr(args, name) < 1:
+            parser.error(f"--{name} must be at least 1, got {getattr(args, name)}")
+    try:
+        stock_flags(args.arch)
+    except ValueError as error:
+        parser.error(str(error))
+    if args.max_tokens is None:
+        args.max_tokens = (
+            CPU_MAX_TOKENS.get(args.arch, 2048) if args.device == "cpu" else GPU_MAX_TOKENS
+        )
+    return args
+
+
+def contenders(args: argparse.Namespace) -> list[tuple[str, str]]:
+    """System and precision of each worker; stock fp32, what the others are compared with, first.
+
+    Stock's bf16 crashes without a TPU, and its fp16 on a CPU; on a GPU fp16 is its fastest.
+    """
+    chosen = [("stock", "fp32")] + ([("stock", "fp16")] if args.device == "cuda" else [])
+    precisions = list(dict.fromkeys(args.precision))
+    if args.device == "cpu" and "fp16" in precisions:
+        print("fp16 is left out: it needs a GPU", file=sys.stderr)
+        precisions.remove("fp16")
+    chosen += [("plugin", precision) for precision in precisions]
+    peers = list(PACKAGES) if "all" in args.peers else [p for p in PACKAGES if p in args.peers]
+    for peer in peers:
+        if installed(peer):
+            chosen += [(peer, precision) for precision in precisions]
+        else:
+            print(f"{peer} is left out: {PACKAGES[peer]} is not installed", file=sys.stderr)
+    return chosen
+
+
+def measure(args: argparse.Namespace, data_bin: Path) -> list[dict[str, Any]]:
+    """One row a system and precision.
+
+    Raises:
+        RuntimeError: a system failed.
+    """
+    workers = []
+    for system, precision in contenders(args):
+        print(f"starting {system} {precision}", file=sys.stderr)
+        setting = Setting(
+            system, args.arch, precision, args.device, str(data_bin), args.max_tokens
+        )
+        tuned = args.tuned_stock and system == "stock"
+        workers.append(Worker(setting, args.updates, KEEP_FREED_MEMORY if tuned else {}))
+    stock = workers[0]
+    if any(sorted(worker.lengths) != sorted(stock.lengths) for worker in workers):
+        raise RuntimeError("the systems do not train on the same sentences")
+
+    rates: dict[str, list[float]] = {worker.setting.precision: [] for worker in workers}
+    for number in range(args.rounds):
+        print(f"round {number + 1} of {args.rounds}", file=sys.stderr)
+        for worker in workers:
+            worker.round()
+        for precision, measured in rates.items():
+            measured.append(matmul_rate(PRECISIONS[precision], args.device))
+
+    tokens = sum(target for _source, target in stock.lengths)
+    flops = step_flops(args.arch, stock.vocabulary, stock.lengths)
+    rows = []
+    for worker in workers:
+        seconds = median(worker.seconds)
+        rows.append(
+            {
+                "system": worker.setting.system,
+                "arch": args.arch,
+                "precision": worker.setting.precision,
+                "data": args.data,
+                "tokens_per_second": tokens / seconds,
+                "ratio_to_stock_fp32": median(stock.seconds) / seconds,
+                "matmul_fraction": flops / seconds / median(rates[worker.setting.precision]),
+                "peak_memory_bytes": worker.stop(),
+            }
+        )
+    return rows
+
+
+def step_flops(arch: str, vocabulary: int, lengths: list[tuple[int, int]]) -> float:
+    """Of training on sentences of these source and target lengths, padding not counted."""
+    shape = vars(account(arch, vocabulary).shape)
+    return training_flops(
+        sum(
+            transformer_flops(**shape, vocab=vocabulary, source=source, target=target)
+            for source, target in lengths
+        )
+    )
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """The rows for people."""
+    print(f"{'system':8}{'precision':10}{'tokens/s':>12}{'/ stock fp32':>14}{'/ matmul':>10}"
+          f"{'peak GiB':>10}")  # fmt: skip
+    for row in rows:
+        print(
+            f"{row['system']:8}{row['precision']:10}{row['tokens_per_second']:12,.0f}"
+            f"{row['ratio_to_stock_fp32']:14.2f}{row['matmul_fraction']:10.2f}"
+            f"{row['peak_memory_bytes'] / 2**30:10.2f}"
+        )
+
+
+def main() -> None:
+    """Measures, prints, and writes what was asked for."""
+    args = parse_arguments()
+    logging.disable(logging.INFO)
+    if args.device == "cuda" and not torch.cuda.is_available():
+        print("skipped: --device cuda, and no GPU is at hand")
+        return
+    print(
+        f"{args.arch}, {args.data}, {args.max_tokens} tokens a batch, {args.device}, torch"
+        f" {torch.__version__}, {torch.get_num_threads()} threads, plugin of"
+        f" {Path(transformer_plugin.__file__).parent}"
+    )
+    with ExitStack() as stack:
+        if args.data == "synthetic":
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            data_bin = write_synthetic(folder, args.words, args.sentences)
+        else:
+            data_bin = multi30k(args.data_bin)
+        try:
+            rows = measure(args, data_bin)
+        except RuntimeError as error:
+            sys.exit(str(error))
+    print_table(rows)
+    if args.json:
+        partial = args.json.with_name(args.json.name + ".partial")
+        partial.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        os.replace(partial, args.json)
+    if args.plot:
+        write_plot(rows, args.plot)
+
+
+if __name__ == "__main__":
+    main()

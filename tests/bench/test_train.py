@@ -1,0 +1,138 @@
+"""bench/train.py, run as its users run it, on very little data."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+REPO = Path(__file__).resolve().parents[2]
+BENCH = REPO / "bench"
+KEYS = {
+    *("system", "arch", "precision", "data", "tokens_per_second", "ratio_to_stock_fp32"),
+    *("matmul_fraction", "peak_memory_bytes"),
+}
+
+
+def bench(*options):
+    return subprocess.run(
+        [sys.executable, str(BENCH / "train.py"), *map(str, options)],
+        cwd=REPO,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The rows of one short run, and what it printed."""
+    folder = tmp_path_factory.mktemp("bench")
+    done = bench(
+        *("--arch", "vaswani_tiny", "--precision", "fp32", "bf16", "--data", "synthetic"),
+        *("--words", 200, "--sentences", 100, "--max-tokens", 512, "--rounds", 1),
+        *("--updates", 1, "--peers", "none", "--json", folder / "rows.json"),
+        *("--plot", folder / "rows.png"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (folder / "rows.png").stat().st_size > 1000
+    return json.loads((folder / "rows.json").read_text()), done.stdout
+
+
+def test_a_row_for_each_system_and_precision(run):
+    rows, printed = run
+    assert [(row["system"], row["precision"]) for row in rows] == [
+        ("stock", "fp32"),  # it has no other on a CPU
+        ("plugin", "fp32"),
+        ("plugin", "bf16"),
+    ]
+    for row in rows:
+        assert row.keys() == KEYS
+        assert (row["arch"], row["data"]) == ("vaswani_tiny", "synthetic")
+        assert row["system"] in printed
+
+
+def test_figures_agree_with_each_other(run):
+    rows, _ = run
+    stock = rows[0]
+    for row in rows:
+        ratio = row["tokens_per_second"] / stock["tokens_per_second"]
+        assert row["ratio_to_stock_fp32"] == pytest.approx(ratio)
+        assert 0 < row["matmul_fraction"] < 1
+        assert 50e6 < row["peak_memory_bytes"] < 10e9  # torch alone is above 100 MB
+    in_fp32 = [row["matmul_fraction"] / row["tokens_per_second"] for row in rows[:2]]
+    assert in_fp32[0] == pytest.approx(in_fp32[1])  # the same sentences
+
+
+@pytest.fixture
+def bench_modules(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+
+
+def test_step_flops_are_the_formula(bench_modules):
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("bench_train", BENCH / "train.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sentences = [(7, 9), (30, 26)]
+    n, d, ff, words = 6, 512, 2048, 1000
+
+    def forward(s, t):  # facts.md section 5
+        encoder = n * (s * (8 * d**2 + 4 * d * ff) + 4 * s**2 * d)
+        decoder = n * (t * (12 * d**2 + 4 * d * ff) + 4 * d**2 * s + 4 * t**2 * d + 4 * t * s * d)
+        return encoder + decoder + 2 * t * d * words
+
+    expected = 3 * sum(forward(s, t) for s, t in sentences)
+    assert module.step_flops("vaswani_base", words, sentences) == expected
+
+
+def test_synthetic_sentences_are_as_long_as_wmt14s(bench_modules, tmp_path):
+    import numpy as np
+    from fairseq.data import Dictionary, data_utils
+    from training_data import write_synthetic
+
+    write_synthetic(tmp_path, words=5000, sentences=2000)
+    words = Dictionary.load(str(tmp_path / "dict.en.txt"))
+    assert len(words) == 5000
+    sizes = [
+        data_utils.load_indexed_dataset(str(tmp_path / f"train.en-de.{language}"), words).sizes
+        for language in ("en", "de")
+    ]
+    assert all(25 <= size.mean() <= 29 for size in sizes)
+    assert np.corrcoef(*sizes)[0, 1] > 0.8
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_cuda_is_skipped():
+    done = bench("--device", "cuda")
+    assert done.returncode == 0
+    assert "no GPU" in done.stdout
+
+
+def test_missing_data_is_named(tmp_path):
+    done = bench("--data-bin", tmp_path / "none")
+    assert done.returncode != 0
+    assert str(tmp_path / "none") in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_peer_from_torch_does_not_see_the_future(bench_modules):
+    from training_peers import TorchTransformer
+
+    from transformer_plugin.config import VaswaniConfig
+
+    cfg = VaswaniConfig(d_model=16, d_ff=32, num_heads=2, encoder_layers=1, decoder_layers=1)
+    model = TorchTransformer(cfg, words=20, pad=1).eval()
+    source = torch.tensor([[5, 6, 7, 2], [8, 2, 1, 1]])
+    previous = torch.tensor([[2, 9, 10, 11], [2, 12, 13, 14]])
+    changed = previous.clone()
+    changed[:, 3] = 15
+    with torch.no_grad():
+        before, after = model(source, previous), model(source, changed)
+    assert before[:, :3].allclose(after[:, :3])
+    assert not before[:, 3].allclose(after[:, 3])
