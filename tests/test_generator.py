@@ -96,12 +96,12 @@ def test_an_ensemble_acts_as_in_fairseq(build, batch, dictionary, stock_rules):
 class Table:
     """A tiny language: log-probabilities of a token given the two before it, from a table."""
 
-    def __init__(self, vocabulary, seed, beam_size):
+    def __init__(self, vocabulary, seed):
         generator = torch.Generator().manual_seed(seed)
         logits = 2 * torch.randn(vocabulary, vocabulary, vocabulary, generator=generator)
         logits[..., PAD] = -math.inf
         self.log_p = logits.log_softmax(-1)
-        self.past = torch.full((1, beam_size), EOS)
+        self.past = torch.full((1, 1), EOS)
 
     def step(self, tokens, position):
         self.present = tokens
@@ -134,7 +134,7 @@ def test_a_wide_beam_finds_what_brute_force_finds(seed, max_length, alpha):
     """All sequences of up to max_length words of a vocabulary of 3, ended by end of sentence."""
     vocabulary, beam_size = 6, 81
     words = [0, 3, 4, 5][1:]
-    table = Table(vocabulary, seed, beam_size)
+    table = Table(vocabulary, seed)
     table.log_p[..., 0] = -math.inf
     expected = []
     for length in range(1, max_length + 1):
@@ -155,7 +155,7 @@ def test_the_bound_stops_early_and_loses_nothing(seed):
     """With and without an unreachable stop rule, the best hypotheses are the same."""
 
     def search(stop):
-        table = Table(8, seed, 4)
+        table = Table(8, seed)
         steps = []
         original = table.step
         table.step = lambda tokens, position: steps.append(position) or original(tokens, position)
@@ -236,4 +236,4 @@ def test_largest_classes_are_topks(classes):
 
 def test_unknown_stop_rule_is_refused():
     with pytest.raises(ValueError, match="bound or first-finished"):
-        beam_search(Table(8, 0, 2), torch.tensor([3]), rules(2, stop_rule="never"))
+        beam_search(Table(8, 0), torch.tensor([3]), rules(2, stop_rule="never"))

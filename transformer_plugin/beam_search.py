@@ -97,10 +97,9 @@ def beam_search(
     candidates = 2 * beam_size
     finished = Finished(max_lengths, beam_size, rules.length_penalty, rules.stop_rule)
     rows = torch.arange(batch_size, device=device)  # the sentences still searched
-    live = torch.full((batch_size, beam_size), -math.inf, device=device)
-    live[:, 0] = 0.0
+    live = torch.zeros(batch_size, 1, device=device)  # one empty hypothesis, k after a step
     first = rules.eos if first_token is None else first_token
-    tokens = torch.full((batch_size, beam_size), first, device=device)
+    tokens = torch.full((batch_size, 1), first, device=device)
     history = _History(batch_size, beam_size, device)
 
     for step in range(steps):
@@ -111,16 +110,18 @@ def beam_search(
         _forbid(scores, rules, step)
         top, classes = scorer.largest(scores, min(candidates, scores.size(2)))
         log_probs = (live.unsqueeze(2) + (top - normaliser)).flatten(1)
-        cand, index = log_probs.topk(candidates, dim=1)
-        parents = index // classes.size(2)
-        cand_tokens = classes.flatten(1).gather(1, index)
+        missing = (0, max(0, candidates - log_probs.size(1)))  # of a tiny vocabulary
+        cand, index = pad(log_probs, missing, value=-math.inf).topk(candidates, dim=1)
+        parents = (index // classes.size(2)).clamp_max(live.size(1) - 1)
+        cand_tokens = pad(classes.flatten(1), missing).gather(1, index)
 
         is_forced = forced.ge(0).unsqueeze(1)
         forced_cand, forced_parents = (live + (forced_score - normaliser).squeeze(2)).sort(
             dim=1, descending=True
         )
-        cand = torch.where(is_forced, pad(forced_cand, (0, beam_size), value=-math.inf), cand)
-        parents = torch.where(is_forced, forced_parents.repeat(1, 2), parents)
+        rest = (0, candidates - forced_cand.size(1))
+        cand = torch.where(is_forced, pad(forced_cand, rest, value=-math.inf), cand)
+        parents = torch.where(is_forced, pad(forced_parents, rest), parents)
         cand_tokens = torch.where(is_forced, forced.unsqueeze(1), cand_tokens)
 
         ended = cand_tokens.eq(rules.eos) & cand.isfinite()

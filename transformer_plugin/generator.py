@@ -12,9 +12,9 @@ from .beam_search import Hypothesis, Rules, beam_search
 from .model import VaswaniTransformer
 from .scorers import EnsembleScorer, ModelScorer
 
-# Source tokens decoded together: what keeps a step's matrices in cache on a CPU, and a GPU busy.
-_CPU_BATCH_TOKENS = 1024
-_GPU_BATCH_TOKENS = 16384
+# Source tokens times hypotheses decoded together: what makes a step's matrix products efficient.
+_CPU_BATCH = 8192
+_GPU_BATCH = 65536
 
 
 class VaswaniGenerator(nn.Module):
@@ -72,7 +72,7 @@ class VaswaniGenerator(nn.Module):
         lengths = src_tokens.ne(self.rules.pad).sum(dim=1)
         max_lengths = self._max_lengths(src_tokens, lengths)
         results: list[list[Hypothesis]] = [[] for _ in range(src_tokens.size(0))]
-        for sentences in _batches(lengths, src_tokens.is_cuda):
+        for sentences in _batches(lengths, self._batch_tokens(src_tokens)):
             for i, hypotheses in zip(
                 sentences.tolist(),
                 self._search(src_tokens, sentences, max_lengths, prefix_tokens, bos_token),
@@ -93,10 +93,7 @@ class VaswaniGenerator(nn.Module):
         try:
             source = src_tokens[sentences]
             source = source[:, source.ne(self.rules.pad).any(dim=0)]
-            scorers = [
-                ModelScorer(model, source, self.rules.beam_size, self.temperature)
-                for model in self.models
-            ]
+            scorers = [ModelScorer(model, source, self.temperature) for model in self.models]
             return beam_search(
                 scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers),
                 max_lengths[sentences],
@@ -114,6 +111,9 @@ class VaswaniGenerator(nn.Module):
             for hypotheses in self._search(src_tokens, half, max_lengths, prefix, first_token)
         ]
 
+    def _batch_tokens(self, src_tokens: Tensor) -> int:
+        return (_GPU_BATCH if src_tokens.is_cuda else _CPU_BATCH) // self.rules.beam_size
+
     def _max_lengths(self, src_tokens: Tensor, lengths: Tensor) -> Tensor:
         limit = min(model.max_decoder_positions() for model in self.models) - 1
         if self.max_len_a < 0:
@@ -122,9 +122,8 @@ class VaswaniGenerator(nn.Module):
         return torch.full_like(lengths, min(longest, limit))
 
 
-def _batches(lengths: Tensor, on_gpu: bool) -> list[Tensor]:
-    """Sentence numbers, of like length together, about as many tokens in each batch."""
-    budget = _GPU_BATCH_TOKENS if on_gpu else _CPU_BATCH_TOKENS
+def _batches(lengths: Tensor, budget: int) -> list[Tensor]:
+    """Sentence numbers, of like length together, at most ``budget`` tokens in each batch."""
     batches: list[list[int]] = []
     room = 0
     order = lengths.argsort(descending=True, stable=True)

@@ -20,7 +20,6 @@ class ModelScorer:
     Args:
         model: in evaluation mode.
         src_tokens: ``[B, S]``.
-        beam_size: hypotheses of each sentence, k.
         temperature: divides the logits.
     """
 
@@ -28,14 +27,13 @@ class ModelScorer:
         self,
         model: VaswaniTransformer,
         src_tokens: Tensor,
-        beam_size: int,
         temperature: float = 1.0,
     ) -> None:
         self.decoder = model.decoder
         self.temperature = temperature
         memory, packing, _weights = model.encoder.encode(src_tokens)
         self.caches = self.decoder.start(packing.pad(memory), packing.allowed)
-        self.ancestry = Ancestry(src_tokens.size(0), beam_size, self.caches[0].memory_keys)
+        self.ancestry = Ancestry(src_tokens.size(0), self.caches[0].memory_keys)
 
     def step(self, tokens: Tensor, position: int) -> Tensor:
         """Logits ``[B, k, V]`` of what follows ``tokens``, ``[B, k]``."""

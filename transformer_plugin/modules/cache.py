@@ -71,25 +71,23 @@ class Ancestry:
     """Which cached columns belong to each hypothesis: its own past, position by position.
 
     Args:
-        batch_size: sentences, B.
-        beam_size: hypotheses of each, k.
+        batch_size: sentences, B; each starts with one hypothesis.
         like: gives dtype and device.
     """
 
-    def __init__(self, batch_size: int, beam_size: int, like: Tensor) -> None:
-        own = torch.full((beam_size, beam_size), -math.inf, dtype=like.dtype, device=like.device)
-        self._own = own.fill_diagonal_(0.0)
-        self._mask = like.new_empty(batch_size, beam_size, 0)
+    def __init__(self, batch_size: int, like: Tensor) -> None:
+        self._mask = like.new_empty(batch_size, 1, 0)
 
     def extend(self) -> Tensor:
-        """Adds a position; returns the mask, ``[B, 1, k, k * T]``: 0 where a hypothesis may see,
-        minus infinity elsewhere."""
-        own = self._own.expand(self._mask.size(0), -1, -1)
-        self._mask = torch.cat([self._mask, own], dim=2)
+        """Adds a position of each of the k hypotheses; returns the mask, ``[B, 1, k, columns]``:
+        0 where a hypothesis may see, minus infinity elsewhere."""
+        batch_size, width, _ = self._mask.shape
+        own = self._mask.new_full((width, width), -math.inf).fill_diagonal_(0.0)
+        self._mask = torch.cat([self._mask, own.expand(batch_size, -1, -1)], dim=2)
         return self._mask.unsqueeze(1)
 
     def follow(self, parents: Tensor) -> None:
-        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was; ``[B, k]``."""
+        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was; ``[B, k]``, of any k."""
         index = parents.unsqueeze(2).expand(-1, -1, self._mask.size(2))
         self._mask = self._mask.gather(1, index)
 
