@@ -100,13 +100,11 @@ def test_synthetic_sentences_are_as_long_as_wmt14s(bench_modules, tmp_path):
     write_synthetic(tmp_path, words=5000, sentences=2000)
     words = Dictionary.load(str(tmp_path / "dict.en.txt"))
     assert len(words) == 5000
-    sizes = [
-        # A copy: fairseq unmaps the file when the data set goes.
-        data_utils.load_indexed_dataset(
-            str(tmp_path / f"train.en-de.{language}"), words
-        ).sizes.copy()
+    sets = [  # held: fairseq unmaps a file, and its sizes, when the data set goes
+        data_utils.load_indexed_dataset(str(tmp_path / f"train.en-de.{language}"), words)
         for language in ("en", "de")
     ]
+    sizes = [data_set.sizes for data_set in sets]
     assert all(25 <= size.mean() <= 29 for size in sizes)
     assert np.corrcoef(*sizes)[0, 1] > 0.8
 
