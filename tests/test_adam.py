@@ -76,6 +76,26 @@ def test_half_precision_weights_take_the_plain_step():
     )
 
 
+def test_half_precision_weights_take_apex_where_it_is(monkeypatch):
+    class Apex(StockAdam):
+        """Stands for the class that fairseq builds on NVIDIA's apex."""
+
+    monkeypatch.setattr("transformer_plugin.adam.get_fused_adam_class", lambda: Apex)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    optimizer = VaswaniAdam(config(memory_efficient_fp16=True), parameters()).optimizer
+    assert isinstance(optimizer, Apex)
+    assert isinstance(VaswaniAdam(config(), parameters()).optimizer, FusedAdam)
+
+
+def test_a_loaded_state_stays_fused():
+    params = parameters()
+    stock = StockAdam(params, **NUMBERS)
+    update(stock, params, 2)
+    ours = FusedAdam(params, **NUMBERS)
+    ours.load_state_dict(copy.deepcopy(stock.state_dict()))
+    assert ours.param_groups[0]["fused"] is True
+
+
 def test_betas_that_are_no_pair_are_refused():
     with pytest.raises(ValueError, match="two numbers"):
         VaswaniAdam(config(adam_betas="0.9"), parameters())

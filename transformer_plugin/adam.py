@@ -9,6 +9,7 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.optim import FairseqOptimizer, register_optimizer
 from fairseq.optim.adam import Adam as PlainAdam
+from fairseq.optim.fused_adam import get_fused_adam_class
 from omegaconf import II
 
 PAPER_EPSILON = 1e-9  # section 5.3
@@ -74,7 +75,7 @@ class VaswaniAdam(FairseqOptimizer):
     def __init__(self, cfg: VaswaniAdamConfig, params: Iterable[Any]) -> None:
         super().__init__(cfg)
         half_weights = cfg.memory_efficient_fp16 or cfg.memory_efficient_bf16
-        implementation = PlainAdam if half_weights else FusedAdam
+        implementation = _step_for_half_weights() if half_weights else FusedAdam
         self._optimizer = implementation(params, **self.optimizer_config)
 
     @property
@@ -87,6 +88,13 @@ class VaswaniAdam(FairseqOptimizer):
             "eps": PAPER_EPSILON if self.cfg.adam_eps is None else self.cfg.adam_eps,
             "weight_decay": self.cfg.weight_decay,
         }
+
+
+def _step_for_half_weights() -> type[torch.optim.Optimizer]:
+    """A step with float32 state for weights in half precision, which torch's fused one is not:
+    NVIDIA apex's where it is installed, else fairseq's own in Python."""
+    apex = get_fused_adam_class() if torch.cuda.is_available() else None
+    return apex or PlainAdam
 
 
 def _parse_betas(text: str) -> tuple[float, float]:
