@@ -200,3 +200,18 @@ def test_different_dictionaries_cannot_share_an_embedding(build, dictionary):
     task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=other)
     with pytest.raises(ValueError, match="--joined-dictionary"):
         VaswaniTransformer.build_model(cfg, task)
+
+
+def test_bf16_is_near_fp32_with_its_idle_rows(build, batch, toy_task):
+    sample = batch([7, 4, 6], [3, 6, 5])
+    exact, half = build(), build().bfloat16()
+    losses = []
+    for model in (exact, half):
+        loss, _, _ = VaswaniCrossEntropy(toy_task, 0.1, False)(model, sample)
+        loss.backward()
+        losses.append(loss.item())
+    assert losses[1] == pytest.approx(losses[0], rel=5e-3)
+    for (name, one), other in zip(exact.named_parameters(), half.parameters(), strict=True):
+        if one.grad.norm() > 1e-2:
+            error = (other.grad.float() - one.grad).norm() / one.grad.norm()
+            assert error < 0.2, name

@@ -52,7 +52,7 @@ class VaswaniCrossEntropy(FairseqCriterion):
                 features, weight, target, self.epsilon
             )
         else:
-            logits = model.decoder.output_layer(features)
+            logits = model.decoder.output_layer(features[: target.size(0)])
             loss, nll_loss = smoothed_cross_entropy(logits, target, self.epsilon)
             correct = logits.argmax(dim=1).eq(target).sum()
         sample_size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from .embedding import embed
 from .modules.cache import LayerCache
 from .modules.layers import DecoderLayer, LayerShape
-from .modules.packing import Packing
+from .modules.packing import Packing, row_multiple
 
 _CACHES = "layer_caches"
 
@@ -69,7 +69,9 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
             Packed features ``[N, D]``, their layout and, when asked, each layer's weights of
             self-attention ``[B, H, T, T]`` and encoder-decoder attention ``[B, H, T, S]``.
         """
-        tokens, packing = Packing.of_tokens(prev_output_tokens, self.padding_idx)
+        tokens, packing = Packing.of_tokens(
+            prev_output_tokens, self.padding_idx, row_multiple(self.embed_tokens.weight)
+        )
         x = embed(
             tokens,
             packing.positions,

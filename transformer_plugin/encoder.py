@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .embedding import embed
 from .modules.layers import EncoderLayer, LayerShape
-from .modules.packing import Packing
+from .modules.packing import Packing, row_multiple
 
 
 class VaswaniEncoder(FairseqEncoder):
@@ -55,7 +55,9 @@ class VaswaniEncoder(FairseqEncoder):
             The packed output ``[N, D]``, its layout, and, when asked, the attention weights of
             each layer, ``[B, H, S, S]``.
         """
-        tokens, packing = Packing.of_tokens(src_tokens, self.padding_idx)
+        tokens, packing = Packing.of_tokens(
+            src_tokens, self.padding_idx, row_multiple(self.embed_tokens.weight)
+        )
         x = embed(
             tokens,
             packing.positions,

@@ -93,7 +93,7 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
             src_lengths: ``[B]``; unused, since padding says the same.
             prev_output_tokens: target ids shifted right by one, ``[B, T]``.
             features_only: stop before the output projection.
-            packed: leave padding out of the result.
+            packed: leave padding out of the result; idle rows may follow the real ones.
 
         Returns:
             Logits ``[B, T, V]``, or features ``[B, T, D]``; ``[N, ...]`` when packed.

@@ -98,3 +98,17 @@ def test_a_gold_class_of_vanishing_probability_has_a_finite_loss(dtype):
     logits = torch.tensor([[200.0, -200.0, 100.0], [1.0, -1.0, 0.5]], dtype=torch.float64)
     expected = -logits.log_softmax(1)[[0, 1], [1, 0]].sum().item()
     assert result.nll_loss.item() == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("chunk_size", [4, 24, 100])
+def test_idle_rows_count_for_nothing(chunk_size):
+    features, weight, target = tensors(torch.float64)
+    expected = chunked_smoothed_cross_entropy(features, weight, target[:19], EPSILON)
+    short = chunked_smoothed_cross_entropy(features[:19], weight, target[:19], EPSILON)
+    assert expected.loss.item() == pytest.approx(short.loss.item(), rel=1e-12)
+    result = chunked_smoothed_cross_entropy(features, weight, target[:19], EPSILON, chunk_size)
+    grads = torch.autograd.grad(result.loss, (features, weight))
+    plain = torch.autograd.grad(short.loss, (features, weight))
+    assert grads[0][19:].eq(0).all()
+    for one, other in zip(grads, plain, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-12, rtol=1e-12)

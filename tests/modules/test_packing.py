@@ -34,3 +34,24 @@ def test_without_padding_packing_is_a_view():
     assert packing.index is None and packing.padding_mask is None
     assert packing.pad(rows).data_ptr() == rows.data_ptr()
     assert packing.pack(packing.pad(rows)).data_ptr() == rows.data_ptr()
+
+
+def test_idle_rows_fill_up_to_the_multiple_and_reach_nothing():
+    for lengths in (torch.tensor([2, 3]), torch.tensor([3, 3])):
+        packing = Packing.of_lengths(lengths, 3, multiple=4)
+        real = int(lengths.sum())
+        rows = torch.randn(8, 2, requires_grad=True)
+        assert packing.positions.numel() == 8
+        plain = Packing.of_lengths(lengths, 3)
+        rectangle = packing.pad(rows)
+        assert torch.equal(rectangle, plain.pad(rows[:real]))
+        packed = packing.pack(rectangle)
+        assert torch.equal(packed[:real], rows[:real])
+        packed[:real].sum().backward()
+        assert rows.grad[:real].eq(1).all() and rows.grad[real:].eq(0).all()
+
+
+def test_tokens_get_idle_rows_too():
+    tokens, packing = Packing.of_tokens(torch.tensor([[5, 6, 7], [8, 9, PAD]]), PAD, multiple=4)
+    assert tokens.tolist() == [5, 6, 7, 8, 9, 0, 0, 0]
+    assert packing.positions.tolist() == [0, 1, 2, 0, 1, 0, 0, 0]

@@ -53,9 +53,9 @@ def chunked_smoothed_cross_entropy(
     exists beyond one chunk. Only the smoothed loss can be differentiated, and only once.
 
     Args:
-        features: outputs of the decoder, ``[N, D]``.
+        features: outputs of the decoder, ``[N, D]``; idle rows may follow those of ``target``.
         weight: the output embedding, ``[V, D]``.
-        target: gold classes, ``[N]``.
+        target: gold classes, at most N.
         epsilon: mass taken from the gold class.
         chunk_size: rows a chunk; None chooses by the memory at hand.
     """
@@ -71,7 +71,7 @@ def default_chunk_size(features: Tensor, vocabulary: int) -> int:
     if features.is_cuda:
         free, _ = torch.cuda.mem_get_info(features.device)
         return max(256, free // _GPU_CHUNK_FRACTION // (3 * row))
-    return max(64, _CPU_CHUNK_BYTES // row)
+    return max(128, _CPU_CHUNK_BYTES // row // 128 * 128)
 
 
 def _minus_log(gold_p: Tensor, logits: Tensor, gold_logit: Tensor) -> Tensor:
@@ -121,27 +121,31 @@ class _ChunkedLoss(torch.autograd.Function):
             for start in range(0, rows.size(0), chunk_size):
                 chunk = slice(start, start + chunk_size)
                 h, gold = rows[chunk], target[chunk].unsqueeze(1)
+                real = gold.size(0)  # rows of the chunk that are not idle
                 logits = h @ matrix.t()
-                gold_logit = logits.gather(1, gold).to(wide)
+                gold_logit = logits[:real].gather(1, gold).to(wide)
                 p = torch.softmax(logits, dim=1)
-                gold_p = p.gather(1, gold)
-                nll = _minus_log(gold_p, logits, gold_logit)
+                gold_p = p[:real].gather(1, gold)
+                nll = _minus_log(gold_p, logits[:real], gold_logit)
                 del logits
-                logit_sum = h.to(wide) @ class_sum
+                logit_sum = h[:real].to(wide) @ class_sum
                 # The sum over the classes of -log p; log Z is nll + gold_logit.
                 spread = vocabulary * (nll + gold_logit).sum() - logit_sum.sum()
                 losses[0] += gold_share * nll.sum() + share * spread
                 losses[1] += nll.sum()
-                correct += (gold_p == largest_probability(p)).sum()
+                correct += (gold_p == largest_probability(p[:real])).sum()
                 if grad_rows is not None and grad_matrix is not None:
-                    p.scatter_add_(1, gold, p.new_full(gold.shape, -gold_share))
+                    p[:real].scatter_add_(1, gold, p.new_full(gold.shape, -gold_share))
+                    p[real:] = 0
                     grad_rows[chunk] = torch.mm(p, matrix) - (share * class_sum).to(dtype)
                     if dtype == wide:
                         grad_matrix.addmm_(p.t(), h)
                     else:
                         grad_matrix += torch.mm(p.t(), h)
             if grad_rows is not None and grad_matrix is not None:
-                grad_matrix -= share * rows.sum(dim=0, dtype=wide)
+                real = target.size(0)
+                grad_rows[real:] = 0
+                grad_matrix -= share * rows[:real].sum(dim=0, dtype=wide)
                 ctx.save_for_backward(grad_rows.to(features.dtype), grad_matrix.to(weight.dtype))
         loss, nll_loss = losses.unbind()
         nll_loss = nll_loss.clone()

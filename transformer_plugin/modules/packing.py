@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 
 @dataclass(frozen=True)
@@ -15,13 +16,16 @@ class Packing:
     Projections, feed-forward networks, norms and dropout work on packed rows ``[N, ...]``; only
     the attention product needs the rectangle ``[B, L, ...]``, padded on the right.
 
+    Idle rows may follow the real ones, so that N takes few different values; nothing that they
+    hold reaches a real row, and no gradient comes from them.
+
     Attributes:
         batch_size: B.
         max_length: L, the longest length the rectangle holds.
         lengths: real tokens of each sentence, ``[B]``, int64.
         positions: place of each packed token in its sentence, from 0, ``[N]``, int64.
-        index: row of each packed token in the flattened rectangle, ``[N]``; None where the
-            rectangle has no padding, so that packing is a change of view.
+        index: row of each packed token in the flattened rectangle, ``[N]``, B * L for an idle
+            one; None where packing is a change of view.
         padding_mask: ``[B, L]``, True = padding; None where there is none.
     """
 
@@ -33,23 +37,35 @@ class Packing:
     padding_mask: Tensor | None
 
     @classmethod
-    def of_lengths(cls, lengths: Tensor, max_length: int) -> Packing:
-        """The packing of sentences of these lengths, ``[B]``, none above ``max_length``."""
+    def of_lengths(cls, lengths: Tensor, max_length: int, multiple: int = 1) -> Packing:
+        """The packing of sentences of these lengths, ``[B]``, none above ``max_length``.
+
+        Args:
+            multiple: what N is made a multiple of, by idle rows.
+        """
         batch_size = lengths.size(0)
+        size = batch_size * max_length
         place = torch.arange(max_length, device=lengths.device).expand(batch_size, max_length)
-        padding_mask = place >= lengths.unsqueeze(1)
-        index = (~padding_mask).flatten().nonzero().squeeze(1)
-        if index.numel() == batch_size * max_length:
+        real = place < lengths.unsqueeze(1)
+        index = real.flatten().nonzero().squeeze(1)
+        idle = -index.numel() % multiple
+        padding_mask = None if index.numel() == size else ~real
+        if padding_mask is None and idle == 0:
             return cls(batch_size, max_length, lengths, place.flatten(), None, None)
         positions = place.flatten()[index]
+        if idle:
+            positions, index = F.pad(positions, (0, idle)), F.pad(index, (0, idle), value=size)
         return cls(batch_size, max_length, lengths, positions, index, padding_mask)
 
     @classmethod
-    def of_tokens(cls, tokens: Tensor, padding_idx: int) -> tuple[Tensor, Packing]:
+    def of_tokens(
+        cls, tokens: Tensor, padding_idx: int, multiple: int = 1
+    ) -> tuple[Tensor, Packing]:
         """Packs token ids ``[B, L]``, padded on either side, into ``[N]``, and says how."""
         real = tokens.ne(padding_idx)
-        packing = cls.of_lengths(real.sum(dim=1), tokens.size(1))
-        return (tokens.flatten() if packing.index is None else tokens[real]), packing
+        packing = cls.of_lengths(real.sum(dim=1), tokens.size(1), multiple)
+        rows = tokens[real]
+        return F.pad(rows, (0, packing.positions.numel() - rows.numel())), packing
 
     @property
     def allowed(self) -> Tensor | None:
@@ -61,10 +77,22 @@ class Packing:
         shape = (self.batch_size, self.max_length, *rows.shape[1:])
         if self.index is None:
             return rows.view(shape)
-        flat = rows.new_zeros(shape[0] * shape[1], *shape[2:])
-        return flat.index_copy(0, self.index, rows).view(shape)
+        size = self.batch_size * self.max_length
+        flat = rows.new_zeros(size + 1, *shape[2:])  # and a place for what is idle
+        return flat.index_copy(0, self.index, rows)[:size].view(shape)
 
     def pack(self, rectangle: Tensor) -> Tensor:
         """The rectangle ``[B, L, ...]`` to the rows of its real tokens, ``[N, ...]``."""
         flat = rectangle.flatten(0, 1)
-        return flat if self.index is None else flat.index_select(0, self.index)
+        if self.index is None:
+            return flat
+        return flat.index_select(0, self.index.clamp_max(flat.size(0) - 1))
+
+
+def row_multiple(weight: Tensor) -> int:
+    """What to make N a multiple of, for a model with such weights.
+
+    oneDNN, which multiplies bf16 on a CPU, compiles a kernel for each new shape: dearer than the
+    product itself. Elsewhere every N is as good.
+    """
+    return 128 if weight.dtype == torch.bfloat16 and not weight.is_cuda else 1
