@@ -1,0 +1,137 @@
+"""A plugin model's settings as stock fairseq's ``transformer`` has them, and back."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import MISSING, fields
+from typing import Any
+
+from fairseq.models.transformer.transformer_legacy import base_architecture
+
+from ..config import VaswaniConfig
+
+# What the two must have in common for one to compute what the other does.
+_PLUGIN_NEEDS = {
+    "positional_encoding": ("fairseq", "learned"),
+    "layer_norm_eps": (1e-5,),
+    "attention_score": ("scaled_dot",),
+    "attention_window": (0,),
+}
+_STOCK_NEEDS = {
+    "activation_fn": "relu",
+    "adaptive_softmax_cutoff": None,
+    "adaptive_input": False,
+    "layernorm_embedding": False,
+    "no_scale_embedding": False,
+    "no_token_positional_embeddings": False,
+    "no_cross_attention": False,
+    "cross_self_attention": False,
+    "encoder_layerdrop": 0,
+    "decoder_layerdrop": 0,
+    "encoder_layers_to_keep": None,
+    "decoder_layers_to_keep": None,
+    "quant_noise_pq": 0,
+    "quant_noise_scalar": 0,
+    "base_layers": 0,
+}
+_BOTH_SIDES = ("embed_dim", "ffn_embed_dim", "attention_heads", "normalize_before", "learned_pos")
+
+
+class NoSuchForm(ValueError):
+    """A model that the other side cannot represent; the message names the option."""
+
+
+def completed_settings(model: dict[str, Any]) -> dict[str, Any]:
+    """A plugin model's settings, with the defaults of fields newer than its checkpoint."""
+    defaults = {
+        f.name: f.default
+        for f in fields(VaswaniConfig)
+        if f.default is not MISSING and not str(f.default).startswith("${")
+    }
+    return {**defaults, "max_source_positions": 1024, "max_target_positions": 1024, **model}
+
+
+def to_stock(model: dict[str, Any]) -> Namespace:
+    """The arguments of arch ``transformer`` for a plugin model's settings.
+
+    Raises:
+        NoSuchForm: an option that stock fairseq does not have.
+    """
+    cfg = completed_settings(model)
+    for name, allowed in _PLUGIN_NEEDS.items():
+        if cfg[name] not in allowed:
+            _refuse("stock fairseq", name, cfg[name], allowed)
+    width = cfg["d_model"] // cfg["num_heads"]
+    for name in ("d_k", "d_v"):
+        if cfg[name] not in (0, width):
+            _refuse("stock fairseq", name, cfg[name], (width,))
+    args = Namespace(arch="transformer", share_all_embeddings=False)
+    for side in ("encoder", "decoder"):
+        values = (cfg["d_model"], cfg["d_ff"], cfg["num_heads"], cfg["pre_norm"])
+        learned = cfg["positional_encoding"] == "learned"
+        for name, value in zip(_BOTH_SIDES, (*values, learned), strict=True):
+            setattr(args, f"{side}_{name}", value)
+        setattr(args, f"{side}_layers", cfg[f"{side}_layers"])
+    for name in ("dropout", "attention_dropout", "activation_dropout"):
+        setattr(args, name, cfg[name])
+    args.max_source_positions = cfg["max_source_positions"]
+    args.max_target_positions = cfg["max_target_positions"]
+    args.share_all_embeddings = not (cfg["untie_embeddings"] or cfg["untie_source_embedding"])
+    args.share_decoder_input_output_embed = not cfg["untie_embeddings"]
+    base_architecture(args)
+    return args
+
+
+def to_plugin(args: Namespace) -> dict[str, Any]:
+    """A plugin model's settings for the arguments of a stock Transformer.
+
+    Raises:
+        NoSuchForm: an option that the plugin does not have.
+    """
+    args = Namespace(**vars(args))
+    base_architecture(args)
+    for name, needed in _STOCK_NEEDS.items():
+        value = getattr(args, name, needed)
+        if value != needed and not (not value and not needed):
+            _refuse("the plugin", name, value, (needed,))
+    for name in _BOTH_SIDES:
+        one, other = (getattr(args, f"{side}_{name}") for side in ("encoder", "decoder"))
+        if one != other:
+            _refuse("the plugin", f"decoder_{name}", other, (one,))
+    for name in ("decoder_input_dim", "decoder_output_dim"):
+        if getattr(args, name) != args.decoder_embed_dim:
+            _refuse("the plugin", name, getattr(args, name), (args.decoder_embed_dim,))
+    tied = args.share_all_embeddings
+    half_tied = args.share_decoder_input_output_embed
+    return {
+        "_name": "vaswani_transformer",
+        "encoder_layers": args.encoder_layers,
+        "decoder_layers": args.decoder_layers,
+        "d_model": args.encoder_embed_dim,
+        "d_ff": args.encoder_ffn_embed_dim,
+        "num_heads": args.encoder_attention_heads,
+        "d_k": 0,
+        "d_v": 0,
+        "dropout": args.dropout,
+        "label_smoothing": getattr(args, "label_smoothing", 0.1),
+        "attention_dropout": args.attention_dropout,
+        "activation_dropout": args.activation_dropout or getattr(args, "relu_dropout", 0.0),
+        "attention_score": "scaled_dot",
+        "attention_window": 0,
+        "pre_norm": args.encoder_normalize_before,
+        "layer_norm_eps": 1e-5,
+        "positional_encoding": "learned" if args.encoder_learned_pos else "fairseq",
+        "initialisation": "fairseq",
+        "untie_embeddings": not tied and not half_tied,
+        "untie_source_embedding": not tied and half_tied,
+        "fidelity": "fairseq",
+        "max_source_positions": getattr(args, "max_source_positions", None) or 1024,
+        "max_target_positions": getattr(args, "max_target_positions", None) or 1024,
+    }
+
+
+def _refuse(side: str, name: str, value: object, allowed: tuple[object, ...]) -> None:
+    raise NoSuchForm(
+        f"{side} has no form of --{name.replace('_', '-')} {value}: only a model with"
+        f" {' or '.join(map(str, allowed))} can be converted"
+    )
