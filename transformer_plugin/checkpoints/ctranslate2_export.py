@@ -1,0 +1,163 @@
+"""A plugin model as a CTranslate2 model directory, or the reason why there is no such form."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from ..modules.positional_encoding import positional_encoding, positional_encoding_halves
+from .conversion import convert
+from .safe_loading import CheckpointError, load
+from .stock_settings import NoSuchForm, completed_settings
+
+QUANTIZATIONS = ("int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32")
+_LONGEST = 4096  # positions of an encoding that has no end of its own
+
+
+def build_spec(state: dict[str, Any], data: str | Path) -> Any:
+    """A ``ctranslate2.specs.TransformerSpec`` with the tensors of a plugin checkpoint.
+
+    Args:
+        data: a folder with ``dict.SOURCE.txt`` and ``dict.TARGET.txt``.
+
+    Raises:
+        NoSuchForm: an option that CTranslate2 does not have.
+        CheckpointError: the dictionaries are not the model's.
+    """
+    from ctranslate2 import specs
+
+    cfg = completed_settings(state["cfg"]["model"])
+    width = cfg["d_model"] // cfg["num_heads"]
+    allowed = {
+        "d_k": (0, width), "d_v": (0, width), "attention_window": (0,),
+        "attention_score": ("scaled_dot",),
+    }  # fmt: skip
+    for name, values in allowed.items():
+        if cfg[name] not in values:
+            raise NoSuchForm(
+                f"CTranslate2 has no form of --{name.replace('_', '-')} {cfg[name]}: only a model"
+                f" with {values[-1]} can be exported"
+            )
+    spec = specs.TransformerSpec.from_config(
+        (cfg["encoder_layers"], cfg["decoder_layers"]), cfg["num_heads"], pre_norm=cfg["pre_norm"]
+    )
+    model = state["model"]
+    for side, part in (("encoder", spec.encoder), ("decoder", spec.decoder)):
+        embedding = part.embeddings[0] if side == "encoder" else part.embeddings
+        embedding.weight = _array(model[f"{side}.embed_tokens.weight"])
+        part.scale_embeddings = True
+        part.position_encodings.encodings = _array(_positions(cfg, model, side))
+        if cfg["pre_norm"]:
+            _norm(part.layer_norm, model, f"{side}.layer_norm")
+        for i, layer in enumerate(part.layer):
+            _fill_layer(layer, model, f"{side}.layers.{i}", with_memory=side == "decoder")
+    spec.decoder.projection.weight = _array(model["decoder.output_projection.weight"])
+    task = state["cfg"]["task"]
+    for language, side, register in (
+        (task["source_lang"], "encoder", spec.register_source_vocabulary),
+        (task["target_lang"], "decoder", spec.register_target_vocabulary),
+    ):
+        path = Path(data) / f"dict.{language}.txt"
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: no such dictionary; give --data the run's data-bin")
+        symbols = list(Dictionary.load(str(path)).symbols)
+        rows = model[f"{side}.embed_tokens.weight"].size(0)
+        if len(symbols) != rows:
+            raise CheckpointError(
+                f"{path}: {len(symbols)} symbols, the model's {side} knows {rows}: give --data the"
+                " folder that the model was trained on"
+            )
+        register(symbols)
+    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = "<s>", "</s>", "<unk>"
+    spec.config.decoder_start_token = "</s>"
+    spec.config.add_source_bos = False
+    spec.config.add_source_eos = True
+    spec.config.layer_norm_epsilon = cfg["layer_norm_eps"]
+    return spec
+
+
+def _positions(cfg: dict[str, Any], model: dict[str, Tensor], side: str) -> Tensor:
+    """Encodings of the positions of a sentence, its first token's first."""
+    kind, after_padding = cfg["positional_encoding"], 2  # fairseq's padding is symbol 1
+    if kind == "learned":
+        return model[f"{side}.embed_positions.weight"][after_padding:]
+    if kind == "paper":
+        return positional_encoding(_LONGEST, cfg["d_model"])
+    first = after_padding if kind == "fairseq" else 0
+    return positional_encoding_halves(first + _LONGEST, cfg["d_model"])[first:]
+
+
+def _fill_layer(layer: Any, model: dict[str, Tensor], name: str, with_memory: bool) -> None:
+    attention = layer.self_attention
+    _linear(attention.linear[0], model, *(f"{name}.self_attn.{x}_proj" for x in "qkv"))
+    _linear(attention.linear[1], model, f"{name}.self_attn.out_proj")
+    _norm(attention.layer_norm, model, f"{name}.self_attn_layer_norm")
+    if with_memory:
+        attention = layer.attention
+        _linear(attention.linear[0], model, f"{name}.encoder_attn.q_proj")
+        _linear(attention.linear[1], model, *(f"{name}.encoder_attn.{x}_proj" for x in "kv"))
+        _linear(attention.linear[2], model, f"{name}.encoder_attn.out_proj")
+        _norm(attention.layer_norm, model, f"{name}.encoder_attn_layer_norm")
+    _linear(layer.ffn.linear_0, model, f"{name}.fc1")
+    _linear(layer.ffn.linear_1, model, f"{name}.fc2")
+    _norm(layer.ffn.layer_norm, model, f"{name}.final_layer_norm")
+
+
+def _linear(spec: Any, model: dict[str, Tensor], *names: str) -> None:
+    spec.weight = np.concatenate([_array(model[f"{name}.weight"]) for name in names])
+    spec.bias = np.concatenate([_array(model[f"{name}.bias"]) for name in names])
+
+
+def _norm(spec: Any, model: dict[str, Tensor], name: str) -> None:
+    spec.gamma, spec.beta = _array(model[f"{name}.weight"]), _array(model[f"{name}.bias"])
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().float().contiguous().numpy()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``transformer-plugin export``."""
+    parser.add_argument("input", metavar="IN.pt", help="a checkpoint, the plugin's or stock")
+    parser.add_argument("output", metavar="OUT-DIR")
+    parser.add_argument("--data", required=True, metavar="DATA-BIN", help="has dict.LANGUAGE.txt")
+    parser.add_argument("--to", choices=("ctranslate2", "huggingface"), required=True)
+    parser.add_argument("--quantization", choices=QUANTIZATIONS, help="default: as the weights")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Writes the model directory."""
+    if args.to == "huggingface":
+        raise NoSuchForm(
+            "no class of transformers represents the model exactly: the nearest, MarianMT, starts"
+            " decoding with padding, not </s>, and counts positions from 0 in halves without the"
+            " paper's interleaving; use --to ctranslate2, or convert --to stock"
+        )
+    output = Path(args.output)
+    if output.exists():
+        raise FileExistsError(f"{output} exists already: remove it, or give another name")
+    try:
+        import ctranslate2  # noqa: F401
+    except ImportError:
+        raise ValueError("CTranslate2 is not installed: pip install ctranslate2") from None
+    state = load(args.input)
+    if not isinstance((state.get("cfg") or {}).get("model"), dict):
+        state = convert(state, "plugin")
+    spec = build_spec(state, args.data)
+    spec.validate()
+    if args.quantization:
+        spec.optimize(quantization=args.quantization)
+    else:
+        spec.optimize()
+    output.mkdir(parents=True)
+    spec.save(str(output))
+    print(f"CTranslate2 model: {output}")
+    print(
+        "note: not carried over: the GNMT length penalty and the stop rule by bound; CTranslate2's"
+        " penalty is len^alpha (length_penalty=alpha)"
+    )
