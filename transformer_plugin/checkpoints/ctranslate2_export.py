@@ -158,6 +158,7 @@ def main(args: argparse.Namespace) -> None:
     spec.save(str(output))
     print(f"CTranslate2 model: {output}")
     print(
-        "note: not carried over: the GNMT length penalty and the stop rule by bound; CTranslate2's"
-        " penalty is len^alpha (length_penalty=alpha)"
+        "note: not carried over: the GNMT length penalty; CTranslate2's is len^alpha alone. Same as"
+        " --length-penalty fairseq: length_penalty=alpha, with patience=1 for --stop-rule"
+        " first-finished"
     )
