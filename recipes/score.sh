@@ -7,4 +7,5 @@ begin "$@"
 
 run transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \
     --reference "$RUN_DIR/raw/test.$TARGET" --output "$RUN_DIR/score.json" \
+    --language "$TARGET" \
     ${EXTRA[@]+"${EXTRA[@]}"}

@@ -11,6 +11,8 @@ from typing import Any
 
 from sacrebleu.metrics import BLEU, CHRF
 
+from .compound_split import authors_scores, refuse_split_hyphens
+
 _SUBWORD = re.compile(r"▁|@@( |$)")
 
 
@@ -52,6 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hypotheses", type=Path, required=True, help="one translation a line")
     parser.add_argument("--reference", type=Path, required=True, help="one reference a line")
     parser.add_argument("--output", type=Path, required=True, help="score.json")
+    parser.add_argument("--language", default="de", help="of the translations, for Moses")
+    parser.add_argument(
+        "--compound-split", action="store_true", help="also BLEU of the authors' get_ende_bleu.sh"
+    )
+    parser.add_argument("--all", action="store_true", help="every variant beside the others")
 
 
 def main(args: argparse.Namespace) -> None:
@@ -67,8 +74,23 @@ def main(args: argparse.Namespace) -> None:
             f" {len(references)}: they must be translations of the same test set"
         )
     scores = score(hypotheses, references)
+    variants: dict[str, Any] = {}
+    if args.all or args.compound_split:
+        refuse_split_hyphens(str(args.hypotheses), hypotheses)
+        refuse_split_hyphens(str(args.reference), references)
+        variants = authors_scores(hypotheses, references, args.language)
+        if not args.all:
+            variants = {"compound_split": variants["compound_split"]}
+    if args.all:
+        intl = BLEU(tokenize="intl")
+        value = intl.corpus_score(hypotheses, [references]).score
+        variants["intl"] = {"score": value, "signature": str(intl.get_signature())}
+    if variants:
+        scores["variants"] = variants
     partial = args.output.with_name(args.output.name + ".partial")
     partial.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
     os.replace(partial, args.output)
     print(f"BLEU {scores['bleu']:.2f}  {scores['signature']}")
     print(f"chrF {scores['chrf']:.2f}  {scores['chrf_signature']}")
+    for name, found in variants.items():
+        print(f"{name} {found['score']:.2f}  {found['signature']}")
