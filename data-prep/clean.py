@@ -1,137 +1,122 @@
 """Clean a parallel corpus: RAW/{train,valid,test}.{SOURCE,TARGET} to CLEAN, plus report.json.
 
-Every line is brought to Unicode NFC with single spaces. A training pair is dropped when a side is
-not valid UTF-8, is empty, is too short or too long, when the lengths differ by more than a ratio,
-or when the same pair came before; each is counted once, under the first of these that holds.
-Validation and test pairs are never dropped: what is not valid UTF-8 there is an error.
+Every line is brought to Unicode NFC with single spaces; with --moses also to Moses' tokens, and
+with --lowercase to lower case. A training pair is dropped when a side is not valid UTF-8, holds a
+NUL byte, is empty, too short or too long, when the lengths differ by more than a ratio, or when the
+same pair came before; each is counted once, under the first of these that holds. Validation and
+test pairs are never dropped: what no sentence can be is an error there.
+
+A corpus without a validation set (RAW/hold-out.json) has every Nth clean training pair held out as
+one; duplicates are then kept, as in the literature, whose split this is.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
-import unicodedata
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bad_input import BadInput, exit_cleanly
+from clean_pairs import REASONS, CleanBlock, Form, Limits, clean_block, held_out_block
+from fetch import HOLD_OUT
 from finished_step import finish_step
-from parallel_text import (
-    SPLITS,
-    check_aligned,
-    check_languages,
-    decode,
-    read_pairs,
-    side_paths,
-    with_progress,
-)
-
-REASONS = ("invalid_utf8", "empty", "too_short", "too_long", "ratio", "duplicate")
+from parallel_blocks import all_cores, in_order, pair_blocks
+from parallel_text import SPLITS, check_aligned, check_languages, side_paths
+from progress import Progress
+from seen_before import SeenBefore
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What a training pair must satisfy; lengths are counted in words between spaces."""
-
-    min_length: int
-    max_length: int
-    max_ratio: float
-
-    def check(self) -> None:
-        """BadInput when no pair could satisfy them."""
-        if not 1 <= self.min_length <= self.max_length:
-            raise BadInput("expected 1 <= --min-length <= --max-length")
-        if self.max_ratio < 1:
-            raise BadInput("expected --max-ratio of at least 1")
+def new_pairs(block: CleanBlock, seen: SeenBefore) -> tuple[bytes, bytes]:
+    """The pairs of a block that did not come before."""
+    new = seen.first_time(block.digests)
+    if new.all():
+        return block.sides
+    one, other = (
+        b"".join(line for line, is_new in zip(side.splitlines(True), new, strict=True) if is_new)
+        for side in block.sides
+    )
+    return one, other
 
 
-def normalise(line: str) -> str:
-    """Unicode NFC, and single spaces for any white space (a carriage return too)."""
-    return " ".join(unicodedata.normalize("NFC", line).split())
-
-
-def reason_to_drop(source: str, target: str, limits: Limits) -> str | None:
-    """Why a pair of normalised sentences does not belong in the training set; None if it does."""
-    lengths = sorted((len(source.split()), len(target.split())))
-    shorter, longer = lengths
-    if shorter == 0:
-        return "empty"
-    if shorter < limits.min_length:
-        return "too_short"
-    if longer > limits.max_length:
-        return "too_long"
-    if longer > limits.max_ratio * shorter:
-        return "ratio"
-    return None
-
-
-def clean_train(source: Path, target: Path, output: Path, limits: Limits) -> dict[str, int]:
-    """Write the training pairs that are kept; {read, kept, and one count per reason}."""
-    counts = dict.fromkeys(("read", "kept", *REASONS), 0)
-    seen: set[bytes] = set()  # 8-byte digests: about 3 GB for the 36 million pairs of WMT14 EN-FR
-    total = check_aligned(source, target)
-    with (
-        (output / source.name).open("w", encoding="utf-8", newline="\n") as source_out,
-        (output / target.name).open("w", encoding="utf-8", newline="\n") as target_out,
-    ):
-        for pair in with_progress(read_pairs(source, target), "[clean] train", total):
-            counts["read"] += 1
-            try:
-                one, other = (normalise(side.decode("utf-8")) for side in pair)
-            except UnicodeDecodeError:
-                counts["invalid_utf8"] += 1
+def clean_train(
+    paths: list[Path], output: Path, limits: Limits, form: Form, every: int, workers: int
+) -> dict[str, dict[str, int]]:
+    """Write the training pairs that are kept, every Nth of them to valid; the counts of each."""
+    counts = Counter(dict.fromkeys(("read", "kept", *REASONS), 0))
+    seen = SeenBefore()
+    progress = Progress("[clean] train", check_aligned(*paths), "pairs")
+    outputs = [[(output / path.name.replace("train.", f"{split}.", 1)).open("wb")
+                for path in paths] for split in (("train", "valid") if every else ("train",))]
+    for block in in_order(partial(clean_block, limits=limits, form=form),
+                          pair_blocks(*paths), workers):
+        counts.update(block.counts)
+        before = counts["kept"]
+        sides = block.sides if every else new_pairs(block, seen)
+        kept = sides[0].count(b"\n")
+        counts["kept"] += kept
+        counts["duplicate"] += len(block.digests) - kept
+        for number, side in enumerate(sides):
+            if not every:
+                outputs[0][number].write(side)
                 continue
-            reason = reason_to_drop(one, other, limits)
-            if reason is None:
-                digest = hashlib.blake2b(f"{one}\n{other}".encode(), digest_size=8).digest()
-                if digest in seen:
-                    reason = "duplicate"
-                seen.add(digest)
-            counts[reason or "kept"] += 1
-            if reason is None:
-                source_out.write(one + "\n")
-                target_out.write(other + "\n")
+            for place, line in enumerate(side.splitlines(True), start=before + 1):
+                outputs[place % every == 0][number].write(line)
+        progress.add(block.counts["read"])
+    for file in (file for files in outputs for file in files):
+        file.close()
+    held = counts["kept"] // every if every else 0
+    counts["kept"] -= held
     if not counts["kept"]:
-        raise BadInput(f"no pair of {source} and {target} is left after cleaning: {counts}")
-    return counts
+        raise BadInput(f"no pair of {paths[0]} and {paths[1]} is left after cleaning: "
+                       f"{dict(counts)}")
+    return {"train": dict(counts), **({"valid": {"kept": held}} if every else {})}
 
 
-def check_held_out(source: Path, target: Path, output: Path) -> dict[str, int]:
-    """Write every pair of a validation or test set; BadInput on a line that is not UTF-8."""
-    counts = {"read": 0, "kept": 0, "empty_but_kept": 0}
-    check_aligned(source, target)
-    with (
-        (output / source.name).open("w", encoding="utf-8", newline="\n") as source_out,
-        (output / target.name).open("w", encoding="utf-8", newline="\n") as target_out,
-    ):
-        for number, (one, other) in enumerate(read_pairs(source, target), start=1):
-            sides = normalise(decode(one, source, number)), normalise(decode(other, target, number))
-            source_out.write(sides[0] + "\n")
-            target_out.write(sides[1] + "\n")
-            counts["empty_but_kept"] += not all(sides)
-    counts["read"] = counts["kept"] = number
-    return counts
+def numbered(blocks: Iterator[tuple[list[bytes], list[bytes]]]) -> Iterator[Any]:
+    """(number of the first line, block) of each block."""
+    start = 1
+    for block in blocks:
+        yield start, block
+        start += len(block[0])
 
 
-def clean(raw: Path, output: Path, source: str, target: str, limits: Limits) -> None:
-    """Clean the three splits of `raw` into the folder `output` and write its report.json."""
-    report = {}
+def clean_held_out(paths: list[Path], output: Path, form: Form, workers: int) -> dict[str, int]:
+    """Write every pair of a validation or test set; BadInput on a line that no sentence can be."""
+    pairs, empty = check_aligned(*paths), 0
+    check = partial(held_out_block, names=(str(paths[0]), str(paths[1])), form=form)
+    with (output / paths[0].name).open("wb") as one, (output / paths[1].name).open("wb") as other:
+        for source, target, count in in_order(check, numbered(pair_blocks(*paths)), workers):
+            one.write(source)
+            other.write(target)
+            empty += count
+    return {"read": pairs, "kept": pairs, "empty_but_kept": empty}
+
+
+def clean(
+    raw: Path, output: Path, limits: Limits, form: Form, every: int, workers: int
+) -> None:
+    """Clean the splits of `raw` into the folder `output` and write its report.json."""
+    report: dict[str, dict[str, int]] = {}
     for split in SPLITS:
-        paths = raw / f"{split}.{source}", raw / f"{split}.{target}"
+        paths = [raw / f"{split}.{language}" for language in form.languages]
         if split == "train":
-            report[split] = clean_train(*paths, output, limits)
-        else:
-            report[split] = check_held_out(*paths, output)
+            report |= clean_train(paths, output, limits, form, every, workers)
+        elif split not in report:
+            report[split] = clean_held_out(paths, output, form, workers)
         summary = ", ".join(f"{name} {count:,}" for name, count in report[split].items() if count)
         print(f"[clean] {split}: {summary}", file=sys.stderr)
-    text = json.dumps({"limits": asdict(limits), "pairs": report}, indent=1) + "\n"
-    (output / "report.json").write_text(text, encoding="utf-8")
+    text = json.dumps({"limits": asdict(limits), "form": asdict(form), "pairs": report}, indent=1)
+    (output / "report.json").write_text(text + "\n", encoding="utf-8")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--input", required=True, type=Path, help="folder of the raw text")
     parser.add_argument("--output", required=True, type=Path, help="folder for the clean text")
     parser.add_argument("--source", required=True, help="source language, such as en")
@@ -140,15 +125,27 @@ def main() -> None:
     parser.add_argument("--max-length", type=int, default=250, help="words (default %(default)s)")
     parser.add_argument("--max-ratio", type=float, default=1.5,
                         help="words of the longer side to the shorter (default %(default)s)")
+    parser.add_argument("--moses", action="store_true", help="normalise punctuation and tokenise")
+    parser.add_argument("--lowercase", action="store_true")
+    parser.add_argument("--workers", type=int, default=all_cores(),
+                        help="processes (default: one a core)")
     args = parser.parse_args()
     check_languages(args.source, args.target)
     limits = Limits(args.min_length, args.max_length, args.max_ratio)
     limits.check()
+    if args.workers < 1:
+        raise BadInput("expected --workers of at least 1")
+    form = Form((args.source, args.target), args.moses, args.lowercase)
+    hold_out = args.input / HOLD_OUT
+    every = json.loads(hold_out.read_text(encoding="utf-8"))["every"] if hold_out.is_file() else 0
+    inputs = side_paths(args.input, form.languages)
+    if every:
+        inputs = [path for path in inputs if not path.name.startswith("valid.")] + [hold_out]
     finish_step(
         args.output,
-        inputs=side_paths(args.input, (args.source, args.target)),
-        settings=asdict(limits),
-        work=lambda folder: clean(args.input, folder, args.source, args.target, limits),
+        inputs=inputs,
+        settings={**asdict(limits), **asdict(form)} | {"languages": list(form.languages)},
+        work=lambda folder: clean(args.input, folder, limits, form, every, args.workers),
     )
 
 

@@ -1,155 +1,155 @@
 """Fetch a corpus into {train,valid,test}.{SOURCE,TARGET}, plain text.
 
-`toy` is generated on the spot; any other name is a manifest in data-prep/corpora/ (or the path of
-one) that lists each file's size and sha256. With DATA_MIRROR set to a folder or an address, files
-are read from there instead of their public address; the checks are the same.
+The corpus is `toy`, which is generated on the spot; or the name of a manifest in
+data-prep/corpora/ (or the path of one), read from its public addresses or from DATA_MIRROR; or
+--train, --valid and --test name parallel files of your own: PREFIX stands for PREFIX.SOURCE and
+PREFIX.TARGET, each of which may be compressed (.gz), and several go PREFIX,PREFIX.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import hashlib
-import http.client
 import json
-import os
 import sys
-import time
-import urllib.error
-import urllib.request
-import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import own_files
 import toy
+from archives import extract
 from bad_input import BadInput, exit_cleanly
 from finished_step import finish_step
+from manifests import Part, held_out, parts, read_manifest
 from parallel_text import SPLITS, check_aligned, check_languages, read_lines
+from progress import Progress
+from sources import obtain
+from text_formats import segment_numbers, sentences
 
-CORPORA = Path(__file__).resolve().parent / "corpora"
-TIMEOUT = 60  # seconds without a byte
-UNREADABLE = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
-
-
-def read_manifest(corpus: str) -> dict[str, Any]:
-    """The manifest of a corpus named in corpora/, or at a path that ends in .json."""
-    path = Path(corpus) if corpus.endswith(".json") else CORPORA / f"{corpus}.json"
-    if not path.is_file():
-        known = ", ".join(["toy", *sorted(found.stem for found in CORPORA.glob("*.json"))])
-        raise BadInput(f"there is no corpus '{corpus}' ({path} is missing); known: {known}")
-    try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        for key in ("addresses", "mirror_folder", "languages", "splits", "files"):
-            manifest[key]
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{path} is not a manifest: {error!r}; see corpora/multi30k.json") from None
-    return manifest
+HOLD_OUT = "hold-out.json"  # what clean.py reads when a corpus has no validation set
 
 
-def addresses(manifest: dict[str, Any]) -> list[str]:
-    """Where the files are, in the order to try; DATA_MIRROR, when set, is the only place."""
-    mirror = os.environ.get("DATA_MIRROR", "")
-    if not mirror:
-        return list(manifest["addresses"])
-    if "://" not in mirror:
-        mirror = Path(mirror).resolve().as_uri()
-    return [f"{mirror.rstrip('/')}/{manifest['mirror_folder']}/"]
+def append_side(path: Path, part: Part, output: Path) -> int:
+    """Add the sentences of one side of a part to `output`; their number."""
+    name = part.member or part.file
+    progress = Progress(f"[raw] {name}", None, "lines")
+    with output.open("ab") as file:
+        for sentence in sentences(path, name):
+            file.write(sentence + b"\n")
+            progress.add(1)
+    return progress.done
 
 
-def download(address: str, path: Path, size: int, sha256: str) -> None:
-    """Copy the bytes at `address` to `path`; BadInput unless size and sha256 are as expected."""
-    digest, received, next_report = hashlib.sha256(), 0, time.monotonic() + 5.0
-    try:
-        with urllib.request.urlopen(address, timeout=TIMEOUT) as answer, path.open("wb") as file:
-            while block := answer.read(1 << 16):
-                file.write(block)
-                digest.update(block)
-                received += len(block)
-                if time.monotonic() >= next_report:
-                    print(f"[raw] {address}: {received:,} of {size:,} bytes", file=sys.stderr)
-                    next_report += 5.0
-    except UNREADABLE as error:
-        raise BadInput(f"{address}: cannot be read ({getattr(error, 'reason', error)})") from None
-    if received != size:
-        raise BadInput(f"{address}: {received:,} bytes, expected {size:,}")
-    if digest.hexdigest() != sha256:
-        raise BadInput(f"{address}: sha256 {digest.hexdigest()}, expected {sha256}")
-
-
-def download_from_any(places: list[str], name: str, path: Path, file: dict[str, Any]) -> None:
-    """Download file `name` from the first place that has exactly the expected bytes."""
-    failures = []
-    for place in places:
-        try:
-            download(place + name, path, file["size"], file["sha256"])
-            return
-        except BadInput as failure:
-            failures.append(str(failure))
-    raise BadInput(
-        "; ".join(failures) + ". Try again, or set DATA_MIRROR to a folder that holds intact files"
-    )
-
-
-def unpack(archive: Path, path: Path, name: str) -> None:
-    """Decompress a .gz to `path` and remove it; BadInput names what is wrong with it."""
-    try:
-        with gzip.open(archive, "rb") as packed, path.open("wb") as plain:
-            while block := packed.read(1 << 20):
-                plain.write(block)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+def append_part(paths: Sequence[Path], sides: Sequence[Part], outputs: Sequence[Path]) -> None:
+    """Add a part to its split; BadInput when its two sides are not aligned."""
+    numbers = [segment_numbers(path, side.member or side.file)
+               for path, side in zip(paths, sides, strict=True)]
+    counts = [append_side(*side) for side in zip(paths, sides, outputs, strict=True)]
+    if counts[0] != counts[1]:
         raise BadInput(
-            f"{name} is truncated or not a gzip file ({error}): fetch it again"
-        ) from None
-    archive.unlink()
+            f"{sides[0].name} has {counts[0]:,} lines but {sides[1].name} has {counts[1]:,}: "
+            "the sides are misaligned"
+        )
+    if numbers[0] != numbers[1]:
+        raise BadInput(f"the segments of {sides[0].name} and {sides[1].name} have different ids")
 
 
-def fetch(manifest: dict[str, Any], source: str, target: str, folder: Path) -> None:
-    """Fill `folder` with the six files of a pair of languages."""
+def fetch(
+    manifest: dict[str, Any], wanted: dict[str, list[tuple[Part, Part]]], source: str, target: str,
+    downloads: Path, folder: Path,
+) -> None:
+    """Fill `folder` with the wanted parts of a corpus, each archive read once."""
+    for split, pairs in wanted.items():
+        outputs = [folder / f"{split}.{language}" for language in (source, target)]
+        archives: dict[str, list[tuple[Part, Part]]] = {}
+        for sides in pairs:
+            archives.setdefault(sides[0].file, []).append(sides)
+        for group in archives.values():
+            members: dict[str, Path] = {}
+            for side in (side for sides in group for side in sides if side.member):
+                members[str(side.member)] = folder / f".member{len(members)}"
+            files = dict.fromkeys(side.file for sides in group for side in sides)
+            print(f"[raw] {', '.join(files)}", file=sys.stderr)
+            local = {file: obtain(manifest, file, downloads) for file in files}
+            if members:
+                extract(local[group[0][0].file], members)
+            for sides in group:
+                append_part(
+                    [members[side.member] if side.member else local[side.file] for side in sides],
+                    sides, outputs,
+                )
+            for path in members.values():
+                path.unlink()
+    if every := held_out(manifest):
+        (folder / HOLD_OUT).write_text(json.dumps({"every": every}) + "\n", encoding="utf-8")
+
+
+def check_splits(folder: Path, source: str, target: str, known: dict[str, int]) -> None:
+    """Check and report each split; `known` holds how many pairs the public ones have."""
     for split in SPLITS:
-        for language in (source, target):
-            name = manifest["splits"][split].format(language=language)
-            path = folder / f"{split}.{language}"
-            packed = folder / f"{path.name}.gz"
-            print(f"[raw] {name}", file=sys.stderr)
-            download_from_any(addresses(manifest), name, packed, manifest["files"][name])
-            unpack(packed, path, name)
-            if split != "train":  # a bad line of train is dropped by clean.py, and counted
+        paths = [folder / f"{split}.{language}" for language in (source, target)]
+        if split == "valid" and (folder / HOLD_OUT).is_file():
+            print("[raw] valid: held out of train by the next step", file=sys.stderr)
+            continue
+        pairs = check_aligned(*paths)
+        if split != "train":  # a bad line of train is dropped by clean.py, and counted
+            for path in paths:
                 for _ in read_lines(path):
                     pass
-        pairs = check_aligned(folder / f"{split}.{source}", folder / f"{split}.{target}")
         print(f"[raw] {split}: {pairs:,} pairs", file=sys.stderr)
+        if pairs != known.get(split, pairs):
+            print(f"[raw] WARNING: the public {split} has {known[split]:,} pairs: scores will "
+                  "not compare with published ones", file=sys.stderr)
+
+
+def fetch_corpus(args: argparse.Namespace) -> None:
+    """A manifest's corpus into --output."""
+    manifest = read_manifest(args.corpus)
+    wanted = parts(manifest, args.source, args.target, args.variant)
+    known = {}
+    for split, pairs in manifest.get("pairs", {}).items():
+        variant = args.variant or next(iter(manifest.get("variants", {})), "")
+        known[split] = pairs.get(variant) if isinstance(pairs, dict) else pairs
+    known = {split: pairs for split, pairs in known.items() if pairs}
+    names = {split: [side.name for sides in pairs for side in sides]
+             for split, pairs in wanted.items()}
+    files = {side.file: manifest["files"][side.file]
+             for pairs in wanted.values() for sides in pairs for side in sides}
+
+    def work(folder: Path) -> None:
+        fetch(manifest, wanted, args.source, args.target, args.downloads, folder)
+        check_splits(folder, args.source, args.target, known)
+
+    finish_step(args.output, inputs=[], work=work,
+                settings={"parts": names, "files": files, "hold_out": held_out(manifest)})
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("corpus", help="toy, a manifest's name in data-prep/corpora/, or its path")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("corpus", nargs="?", help="toy, a manifest's name, or its path")
+    parser.add_argument("--variant", default="", help="of the corpus; default: its first")
+    for split in SPLITS:
+        parser.add_argument(f"--{split}", default="", metavar="PREFIX[,PREFIX]")
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
     parser.add_argument("--output", required=True, type=Path, help="folder for the six text files")
+    parser.add_argument("--downloads", type=Path,
+                        help="where fetched files are kept (default: downloads beside --output)")
     args = parser.parse_args()
     check_languages(args.source, args.target)
+    args.downloads = args.downloads or args.output.parent / "downloads"
 
-    if args.corpus == "toy":
+    prefixes = {split: getattr(args, split) for split in SPLITS}
+    if any(prefixes.values()):
+        own_files.fetch(prefixes, args.source, args.target, args.output)
+    elif args.corpus is None:
+        parser.error("give a corpus, or --train, --valid and --test")
+    elif args.corpus == "toy":
         toy.write_toy_corpus(args.output, source=args.source, target=args.target)
-        return
-    manifest = read_manifest(args.corpus)
-    for language in (args.source, args.target):
-        if language not in manifest["languages"]:
-            raise BadInput(
-                f"corpus {args.corpus} has no '{language}', only "
-                + ", ".join(manifest["languages"])
-            )
-    names = [pattern.format(language=language) for pattern in manifest["splits"].values()
-             for language in (args.source, args.target)]
-    if missing := [name for name in names if name not in manifest["files"]]:
-        raise BadInput(f"the manifest of {args.corpus} has no size and sha256 of {missing[0]}")
-    files = {name: manifest["files"][name] for name in names}
-    finish_step(
-        args.output,
-        inputs=[],
-        settings={"corpus": args.corpus, "files": files},
-        work=lambda folder: fetch(manifest, args.source, args.target, folder),
-    )
+    else:
+        fetch_corpus(args)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bad_input import BadInput
+from only_one import only_one
 
 LOGS = ".log"  # files that may change without making the output another one
 
@@ -69,27 +70,31 @@ def finish_step(
 ) -> None:
     """Fill the folder `output` by `work(temporary_folder)`, unless that is already done.
 
-    Raises BadInput when an input is missing; whatever `work` raises leaves `output` as it was.
+    Raises BadInput when an input is missing or another process is at it; whatever `work` raises
+    leaves `output` as it was.
     """
     done_file = output.parent / ".done" / f"{output.name}.json"
     wanted = {"settings": settings, "inputs": _fingerprints(inputs)}
-    record = _read_record(done_file)
-    if record is not None and output.is_dir() and record == {**wanted, "outputs": _outputs(output)}:
-        print(f"[{output.name}] already done: same inputs, same settings", file=sys.stderr)
-        return
-
-    output.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{output.name}.", suffix=".partial",
-                                    dir=output.parent))
-    try:
-        partial.chmod(0o755)
-        work(partial)
-        done_file.unlink(missing_ok=True)
-        _replace_folder(partial, output)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    record = {**wanted, "outputs": _outputs(output)}
-    write_whole(done_file, json.dumps(record, indent=1, sort_keys=True) + "\n")
+    with only_one(done_file.with_suffix(".lock"), f"writes {output}"):
+        record = _read_record(done_file)
+        if (record is not None and output.is_dir()
+                and record == {**wanted, "outputs": _outputs(output)}):
+            print(f"[{output.name}] already done: same inputs, same settings", file=sys.stderr)
+            return
+        for left in output.parent.glob(f".{output.name}.*"):  # by runs that were killed
+            if left.suffix in (".partial", ".former"):
+                shutil.rmtree(left)
+        partial = Path(tempfile.mkdtemp(prefix=f".{output.name}.", suffix=".partial",
+                                        dir=output.parent))
+        try:
+            partial.chmod(0o755)
+            work(partial)
+            done_file.unlink(missing_ok=True)
+            _replace_folder(partial, output)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        record = {**wanted, "outputs": _outputs(output)}
+        write_whole(done_file, json.dumps(record, indent=1, sort_keys=True) + "\n")
     print(f"[{output.name}] written to {output}", file=sys.stderr)
 
 

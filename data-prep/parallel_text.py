@@ -3,14 +3,12 @@ of the other. Only a line feed ends a line, so that both sides always count the 
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
 from bad_input import BadInput
+from progress import Progress
 
 SPLITS = ("train", "valid", "test")
 Item = TypeVar("Item")
@@ -55,7 +53,14 @@ def read_lines(path: Path) -> Iterator[str]:
 
 def count_lines(path: Path) -> int:
     """Number of lines; a last line without a line feed counts."""
-    return sum(1 for _ in open_bytes(path))
+    if not path.is_file():
+        raise BadInput(f"{path} is missing: run the step that writes it first")
+    lines, end = 0, b"\n"
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            lines += block.count(b"\n")
+            end = block[-1:]
+    return lines + (end != b"\n")
 
 
 def check_aligned(source: Path, target: Path) -> int:
@@ -71,19 +76,9 @@ def check_aligned(source: Path, target: Path) -> int:
     return lines
 
 
-def read_pairs(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Pairs of undecoded lines of two files that `check_aligned` has found aligned."""
-    for one, other in zip_longest(open_bytes(source), open_bytes(target)):
-        if one is None or other is None:
-            raise BadInput(f"{source} and {target} changed while they were read: start again")
-        yield one, other
-
-
 def with_progress(items: Iterable[Item], what: str, total: int) -> Iterator[Item]:
     """Pass `items` on, saying on stderr every few seconds how many of `total` have passed."""
-    next_report = time.monotonic() + 5.0
-    for number, item in enumerate(items, start=1):
+    progress = Progress(what, total, "lines")
+    for item in items:
         yield item
-        if time.monotonic() >= next_report:
-            print(f"{what}: {number:,} of {total:,}", file=sys.stderr)
-            next_report += 5.0
+        progress.add(1)

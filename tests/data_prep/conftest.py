@@ -10,8 +10,32 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-DATA_PREP = HERE.parents[1] / "data-prep"
+REPO = HERE.parents[1]
+DATA_PREP = REPO / "data-prep"
 sys.path[:0] = [str(HERE), str(DATA_PREP)]  # corpus_files, and the grammar's modules
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The folder of real corpora that lies beside the repository, where there is one."""
+    folder = REPO.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no real data in {folder}")
+    return folder
+
+
+@pytest.fixture
+def prepare(tmp_path):
+    """prepare("toy", *arguments, NAME=VALUE) runs recipes/prepare.sh below tmp_path/runs."""
+
+    def run(*arguments, **environment) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            ["bash", str(REPO / "recipes/prepare.sh"), *arguments],
+            capture_output=True, text=True, cwd=tmp_path,
+            env={**os.environ, "RUNS": str(tmp_path / "runs"), **environment},
+        )
+
+    return run
 
 
 @pytest.fixture

@@ -32,7 +32,10 @@ def test_each_reason_is_counted_once_and_the_rest_is_kept(clean, write_corpus):
         (("   \t ", "Nur Leerraum ."), "empty"),
         ((b"broken \xff byte here", "Kaputtes Byte hier ."), "invalid_utf8"),
         (("Truncated \u00e4".encode()[:-1], "Abgeschnitten ."), "invalid_utf8"),
+        ((b"a NUL byte\0 here .", "Ein Nullbyte hier ."), "nul_byte"),
         (("a b c d e f g h i", "a b c d e f g h i"), "too_long"),
+        (("one " + "long" * 80 + " word", "ein langes Wort"), "too_long"),
+        (("x" * 1_000_000, "eine sehr lange Zeile"), "too_long"),
         (("a b c d e f g", "a b c"), "ratio"),
         (("one two three four", "eins zwei drei vier"), "kept"),
         (GOOD, "duplicate"),
@@ -90,7 +93,7 @@ def test_a_missing_file_is_named(refused, write_corpus, tmp_path):
 def test_invalid_utf8_in_a_held_out_set_names_line_and_byte(refused, write_corpus, tmp_path):
     raw = write_corpus("raw", test_de=["gut", b"schlecht \xfc", "gut"])
     message = refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR)
-    assert "test.de, line 2, byte 10" in message
+    assert "test.de, line 2: not valid UTF-8 at byte 10" in message
 
 
 def test_nothing_left_is_an_error(refused, write_corpus, tmp_path):

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import subprocess
 from pathlib import Path
 
-import pytest
 from corpus_files import files_of, leftovers
 
-PREPARE = Path(__file__).resolve().parents[2] / "recipes" / "prepare.sh"
 STEPS = ["fetch", "clean", "subwords", "encode", "binarise"]
-
-
-@pytest.fixture
-def prepare(tmp_path):
-    def run(*arguments, **environment):
-        return subprocess.run(
-            ["bash", str(PREPARE), *arguments], capture_output=True, text=True, cwd=tmp_path,
-            env={**os.environ, "RUNS": str(tmp_path / "runs"), **environment},
-        )
-
-    return run
 
 
 def test_the_toy_experiment_twice(prepare, tmp_path):

@@ -1,0 +1,131 @@
+"""One block of pairs, cleaned: what a sentence is brought to, and why a pair is dropped."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from dataclasses import dataclass
+
+import numpy as np
+from bad_input import BadInput
+from line_faults import LONGEST, fault
+
+REASONS = ("invalid_utf8", "nul_byte", "empty", "too_short", "too_long", "ratio", "duplicate")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a training pair must satisfy; lengths are counted in words between spaces.
+
+    A side is also too long at more than 40 characters for each of `max_length` words: such a line
+    is no sentence, however few spaces it has.
+    """
+
+    min_length: int
+    max_length: int
+    max_ratio: float
+
+    def check(self) -> None:
+        """BadInput when no pair could satisfy them."""
+        if not 1 <= self.min_length <= self.max_length:
+            raise BadInput("expected 1 <= --min-length <= --max-length")
+        if self.max_ratio < 1:
+            raise BadInput("expected --max-ratio of at least 1")
+
+    @property
+    def max_characters(self) -> int:
+        return 40 * self.max_length
+
+
+@dataclass(frozen=True)
+class Form:
+    """What sentences are brought to, beside Unicode NFC and single spaces."""
+
+    languages: tuple[str, str]
+    moses: bool = False
+    lowercase: bool = False
+
+    def of(self, line: str, side: int) -> str:
+        """A line of the source (0) or target (1) side; a carriage return is white space too."""
+        if not line.isascii():
+            line = unicodedata.normalize("NFC", line)
+        line = " ".join(line.split())
+        if self.moses:
+            from moses import tokenise
+
+            line = tokenise(line, self.languages[side])
+        return line.lower() if self.lowercase else line
+
+
+def reason_to_drop(source: str, target: str, limits: Limits) -> str | None:
+    """Why a pair of normalised sentences does not belong in the training set; None if it does."""
+    one, other = len(source.split()), len(target.split())
+    shorter, longer = (one, other) if one < other else (other, one)
+    if shorter == 0:
+        return "empty"
+    if shorter < limits.min_length:
+        return "too_short"
+    if longer > limits.max_length or max(len(source), len(target)) > limits.max_characters:
+        return "too_long"
+    if longer > limits.max_ratio * shorter:
+        return "ratio"
+    return None
+
+
+@dataclass(frozen=True)
+class CleanBlock:
+    """The pairs of a block that are kept, line by line; and why the others are not."""
+
+    sides: tuple[bytes, bytes]
+    digests: np.ndarray  # uint64, one a kept pair
+    counts: dict[str, int]
+
+
+def clean_block(block: tuple[list[bytes], list[bytes]], limits: Limits, form: Form) -> CleanBlock:
+    """Clean pairs of training lines; duplicates are for the caller to find, by their digests."""
+    counts: dict[str, int] = {}
+    kept: tuple[list[str], list[str]] = ([], [])
+    digests = []
+    for pair in zip(*block, strict=True):
+        reason = None
+        if max(map(len, pair)) > LONGEST:  # before it costs anything
+            reason = "too_long"
+        elif b"\0" in pair[0] or b"\0" in pair[1]:
+            reason = "nul_byte"
+        else:
+            try:
+                one, other = form.of(pair[0].decode(), 0), form.of(pair[1].decode(), 1)
+                reason = reason_to_drop(one, other, limits)
+            except UnicodeDecodeError:
+                reason = "invalid_utf8"
+        if reason is None:
+            kept[0].append(one)
+            kept[1].append(other)
+            digests.append(hashlib.blake2b(f"{one}\n{other}".encode(), digest_size=8).digest())
+        else:
+            counts[reason] = counts.get(reason, 0) + 1
+    counts["read"] = len(block[0])
+    sides = ["".join(f"{line}\n" for line in side).encode() for side in kept]
+    return CleanBlock((sides[0], sides[1]), np.frombuffer(b"".join(digests), np.uint64), counts)
+
+
+def held_out_block(
+    block: tuple[int, tuple[list[bytes], list[bytes]]], names: tuple[str, str], form: Form
+) -> tuple[bytes, bytes, int]:
+    """Both sides of validation or test pairs, none dropped, and how many have an empty side.
+
+    The block goes with the number of its first line. BadInput on a line that no sentence can be.
+    """
+    start, sides = block
+    found = []
+    for side, (lines, name) in enumerate(zip(sides, names, strict=True)):
+        sentences = []
+        for number, line in enumerate(lines, start=start):
+            line = line.rstrip(b"\r\n")
+            if what := fault(line, first=number == 1):
+                raise BadInput(f"{name}, line {number}: {what}")
+            sentences.append(form.of(line.decode(), side))
+        found.append(sentences)
+    empty = sum(not (one and other) for one, other in zip(*found, strict=True))
+    texts = ["".join(f"{line}\n" for line in side).encode() for side in found]
+    return texts[0], texts[1], empty

@@ -1,0 +1,23 @@
+"""Moses' punctuation normalisation and tokenisation, by sacremoses.
+
+As the literature prepared WMT14: quotes and dashes normalised, no hyphens split (no -a), and the
+characters that Moses' tools reserve escaped (&apos; and so on), which its detokeniser undoes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+
+@cache
+def _tools(language: str) -> tuple[MosesPunctNormalizer, MosesTokenizer]:
+    return MosesPunctNormalizer(language), MosesTokenizer(language)
+
+
+def tokenise(sentence: str, language: str) -> str:
+    """The tokens of a sentence with single spaces between them."""
+    normaliser, tokeniser = _tools(language)
+    text: str = tokeniser.tokenize(normaliser.normalize(sentence), return_str=True)
+    return " ".join(text.split())

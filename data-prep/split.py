@@ -1,0 +1,83 @@
+"""Split one parallel text into train, valid and test, shuffled, by source sentence:
+
+    python data-prep/split.py PREFIX --source en --target de --output FOLDER
+    TRAIN=FOLDER/train VALID=FOLDER/valid TEST=FOLDER/test recipes/prepare.sh EXPERIMENT
+
+All translations of a source sentence (compared without case and spaces at its ends) go to the same
+split, so that none of valid and test was seen in training; of these, valid and test keep the first.
+The same seed gives the same files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from pathlib import Path
+
+from bad_input import BadInput, exit_cleanly
+from finished_step import finish_step, sha256
+from own_files import copy_checked, resolve
+from parallel_text import SPLITS, check_aligned, check_languages
+
+Pair = tuple[str, str]
+
+
+def split_pairs(pairs: list[Pair], valid: int, test: int, seed: int) -> dict[str, list[Pair]]:
+    """{split: pairs}; BadInput when there are not enough source sentences."""
+    groups: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair[0].strip().casefold(), []).append(pair)
+    if len(groups) <= valid + test:
+        raise BadInput(f"{len(groups):,} different source sentences are not enough for "
+                       f"{valid:,} in valid, {test:,} in test, and any in train")
+    shuffled = list(groups.values())
+    stream = random.Random(seed)
+    stream.shuffle(shuffled)
+    train = [pair for group in shuffled[valid + test:] for pair in group]
+    stream.shuffle(train)
+    return {"train": train, "valid": [group[0] for group in shuffled[:valid]],
+            "test": [group[0] for group in shuffled[valid:valid + test]]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("prefix", help="of PREFIX.SOURCE and PREFIX.TARGET, plain or .gz")
+    parser.add_argument("--source", required=True, help="source language, such as en")
+    parser.add_argument("--target", required=True, help="target language, such as de")
+    parser.add_argument("--output", required=True, type=Path, help="folder for the six files")
+    parser.add_argument("--valid", type=int, default=1000, help="pairs (default %(default)s)")
+    parser.add_argument("--test", type=int, default=1000, help="pairs (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="default %(default)s")
+    args = parser.parse_args()
+    languages = (args.source, args.target)
+    check_languages(*languages)
+    if min(args.valid, args.test) < 1:
+        raise BadInput("expected --valid and --test of at least 1")
+    inputs = [resolve(args.prefix, "train", language)[0] for language in languages]
+
+    def work(folder: Path) -> None:
+        for path, language in zip(inputs, languages, strict=True):
+            copy_checked(path, folder / f"all.{language}")
+        wholes = [folder / f"all.{language}" for language in languages]
+        check_aligned(*wholes)
+        sides = [path.read_text(encoding="utf-8").split("\n")[:-1] for path in wholes]
+        found = split_pairs(list(zip(*sides, strict=True)), args.valid, args.test, args.seed)
+        for split in SPLITS:
+            for side, language in enumerate(languages):
+                text = "".join(f"{pair[side]}\n" for pair in found[split])
+                (folder / f"{split}.{language}").write_text(text, encoding="utf-8", newline="\n")
+            print(f"[split] {split}: {len(found[split]):,} pairs", file=sys.stderr)
+        for path in wholes:
+            path.unlink()
+
+    finish_step(args.output, inputs=[], work=work, settings={
+        "files": [sha256(path) for path in inputs], "languages": list(languages),
+        "valid": args.valid, "test": args.test, "seed": args.seed,
+    })
+
+
+if __name__ == "__main__":
+    exit_cleanly(main)

@@ -1,0 +1,93 @@
+"""The files of public corpora as sentences: plain text, SGML and XML test sets, IWSLT's talks.
+
+Which it is, the name says; any of them may be compressed (.gz):
+
+    NAME.sgm, NAME.xml      NIST's format: the sentences are the <seg> elements
+    train.tags.PAIR.LANG    IWSLT: sentences, and lines in tags about each talk; of these, the
+                            title and the description are sentences too, as in the literature
+    any other               one sentence a line
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from bad_input import BadInput
+from parallel_text import decode
+
+SEGMENT = re.compile(r"<seg\b([^>]*)>(.*?)</seg\s*>", re.DOTALL | re.IGNORECASE)
+SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)
+NUMBER = re.compile(r"""\bid\s*=\s*["']?([^"'\s>]+)""", re.IGNORECASE)
+# Only XML's own entities: a bare "&", as in "Kensington & Chelsea", is what it looks like.
+ENTITY = re.compile(r"&(amp|lt|gt|quot|apos);")
+CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+TALK_TAG = re.compile(r"\s*</?(\w+)[^>]*>")
+TALK_TEXT = re.compile(r"</?(?:title|description)>")
+
+
+def open_text(path: Path, name: str) -> IO[bytes]:
+    """The uncompressed bytes of a file whose name says whether it is compressed."""
+    if not path.is_file():
+        raise BadInput(f"{path} is missing")
+    return gzip.open(path, "rb") if name.endswith(".gz") else path.open("rb")  # type: ignore
+
+
+def sentences(path: Path, name: str) -> Iterator[bytes]:
+    """The sentences of the file at `path`, which is called `name`, without line feeds.
+
+    BadInput when it is a damaged gzip file, or an SGML file that does not hold what it promises.
+    """
+    plain = PurePosixPath(name.removesuffix(".gz"))
+    try:
+        with open_text(path, name) as stream:
+            if plain.suffix in (".sgm", ".sgml", ".xml"):
+                yield from (text for _, text in _segments(stream.read(), name))
+            elif plain.name.startswith("train.tags."):
+                yield from _talks(stream)
+            else:
+                for line in stream:
+                    yield line.removesuffix(b"\n")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BadInput(
+            f"{name} is truncated or not a gzip file ({error}): fetch it again"
+        ) from None
+
+
+def segment_numbers(path: Path, name: str) -> list[str]:
+    """The id of each segment of an SGML or XML file; [] of any other file."""
+    if PurePosixPath(name.removesuffix(".gz")).suffix not in (".sgm", ".sgml", ".xml"):
+        return []
+    with open_text(path, name) as stream:
+        return [number for number, _ in _segments(stream.read(), name)]
+
+
+def _segments(data: bytes, name: str) -> list[tuple[str, bytes]]:
+    """(id, sentence) of each segment; one may span lines, and lines may hold several."""
+    text = decode(data, Path(name), 1)
+    found = []
+    for match in SEGMENT.finditer(text):
+        if SEGMENT_START.search(match[2]):
+            raise BadInput(f"{name}: a <seg> without its </seg>, at '{match[0][:60]}'")
+        sentence = ENTITY.sub(lambda entity: CHARACTERS[entity[1]], " ".join(match[2].split()))
+        number = NUMBER.search(match[1])
+        found.append((number[1] if number else "", sentence.encode()))
+    if len(found) != len(SEGMENT_START.findall(text)) or not found:
+        raise BadInput(
+            f"{name}: {len(found)} whole segments, expected "
+            f"{len(SEGMENT_START.findall(text)) or 'at least 1'}: fetch it again"
+        )
+    return found
+
+
+def _talks(lines: IO[bytes]) -> Iterator[bytes]:
+    """The sentences of IWSLT's training text."""
+    for line in lines:
+        text = line.removesuffix(b"\n").decode("utf-8", "surrogateescape")
+        tag = TALK_TAG.match(text)
+        if tag is None or tag[1] in ("title", "description"):
+            yield TALK_TEXT.sub("", text).encode("utf-8", "surrogateescape")

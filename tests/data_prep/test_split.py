@@ -1,0 +1,40 @@
+"""split.py: no source sentence is in two splits, and nothing of train is lost."""
+
+from __future__ import annotations
+
+from corpus_files import PAIR, files_of
+
+
+def test_source_sentences_stay_together(step, tmp_path):
+    pairs = [(f"Sentence {n // 3}.", f"Satz {n}.") for n in range(300)]
+    pairs.append(("SENTENCE 7. ", "noch einer"))
+    for side, language in enumerate(("en", "de")):
+        lines = "".join(pair[side] + "\n" for pair in pairs)
+        (tmp_path / f"all.{language}").write_text(lines)
+
+    def split(name, seed):
+        result = step("split", tmp_path / "all", "--output", tmp_path / name, *PAIR,
+                      "--valid", 20, "--test", 30, "--seed", seed)
+        assert result.returncode == 0, result.stderr
+        return files_of(tmp_path / name)
+
+    files = split("one", 1)
+    found = {part: list(zip(*(files[f"{part}.{side}"].decode().split("\n")[:-1]
+                              for side in ("en", "de")), strict=True))
+             for part in ("train", "valid", "test")}
+    assert (len(found["valid"]), len(found["test"])) == (20, 30)
+    sources = {part: {pair[0].strip().lower() for pair in found[part]} for part in found}
+    assert [len(sources[part]) for part in ("train", "valid", "test")] == [50, 20, 30]
+    assert len(set.union(*sources.values())) == 100
+    assert sorted(found["train"]) == sorted(
+        p for p in pairs if p[0].strip().lower() in sources["train"])
+    assert found["train"] != sorted(found["train"])
+    assert split("two", 1) == files and split("three", 2) != files
+
+
+def test_too_few_sentences_are_refused(refused, tmp_path):
+    for language in ("en", "de"):
+        (tmp_path / f"all.{language}").write_text("a\nb\nc\n")
+    message = refused("split", tmp_path / "all", "--output", tmp_path / "o", *PAIR,
+                      "--valid", 2, "--test", 1)
+    assert "3 different source sentences are not enough" in message
