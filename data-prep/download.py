@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bad_input import BadInput
-from parallel_text import Progress
+from progress import Progress
 
 TIMEOUT = 60  # seconds without a byte
 ATTEMPTS = 5  # in a row that bring nothing new

@@ -5,13 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
 from bad_input import BadInput
-from progress import Progress
 
 SPLITS = ("train", "valid", "test")
-Item = TypeVar("Item")
 
 
 def side_paths(folder: Path, languages: Iterable[str]) -> list[Path]:
@@ -74,11 +71,3 @@ def check_aligned(source: Path, target: Path) -> int:
     if not lines:
         raise BadInput(f"{source} is empty: expected one sentence a line")
     return lines
-
-
-def with_progress(items: Iterable[Item], what: str, total: int) -> Iterator[Item]:
-    """Pass `items` on, saying on stderr every few seconds how many of `total` have passed."""
-    progress = Progress(what, total, "lines")
-    for item in items:
-        yield item
-        progress.add(1)

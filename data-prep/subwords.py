@@ -1,29 +1,39 @@
-"""Learn one joint sentencepiece BPE on both sides of CLEAN/train: joint.model and joint.vocab.
+"""Learn joint subwords on both sides of CLEAN/train, of one of two kinds:
 
-Trained straight on raw text (no tokeniser), with every character covered and no rewriting of
-characters: clean.py has already normalised them, and what a model writes is scored as it is.
+    sentencepiece  a BPE of --vocab-size pieces straight from raw text (no tokeniser), with every
+                   character covered and no rewriting of characters: joint.model, joint.vocab
+    moses-bpe      subword-nmt's BPE of --merges merges, on text that clean.py --moses has
+                   tokenised, as in the literature: joint.codes, joint.vocab
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+from collections import Counter
 from pathlib import Path
 
 import sentencepiece
 from bad_input import BadInput, exit_cleanly
+from encoders import CODES, KINDS, MODEL, VOCABULARY
 from finished_step import finish_step
+from parallel_blocks import all_cores
 from parallel_text import check_languages, read_lines
+from subword_nmt.learn_bpe import learn_bpe
+from word_counts import count_words
 
 
-def learn(texts: list[Path], vocab_size: int, folder: Path) -> None:
-    """Write joint.model and joint.vocab into `folder`; BadInput when the text has too few units."""
-    for text in texts:
-        for _ in read_lines(text):  # sentencepiece would replace what is not UTF-8 in silence
-            pass
+def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> None:
+    """Write joint.model and joint.vocab; BadInput when the words have too few units."""
+    counted = folder / "words.tsv"
+    with counted.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{word}\t{count}\n" for word, count in words.items())
     try:
         sentencepiece.SentencePieceTrainer.train(
-            input=[str(text) for text in texts],
-            model_prefix=str(folder / "joint"),
+            input=str(counted),
+            input_format="tsv",
+            model_prefix=str(folder / Path(MODEL).stem),
             model_type="bpe",
             vocab_size=vocab_size,
             character_coverage=1.0,
@@ -33,27 +43,66 @@ def learn(texts: list[Path], vocab_size: int, folder: Path) -> None:
         )
     except (RuntimeError, OSError) as error:
         reason = str(error).rsplit("\n", 1)[-1].strip()
-        raise BadInput(
-            f"sentencepiece cannot learn --vocab-size {vocab_size} from "
-            f"{' and '.join(map(str, texts))}: {reason}"
-        ) from None
+        raise BadInput(f"sentencepiece cannot learn --vocab-size {vocab_size}: {reason}") from None
+    counted.unlink()
+
+
+def learn_moses_bpe(words: Counter[str], merges: int, folder: Path) -> None:
+    """Write joint.codes, and in joint.vocab every piece that they can give, one a line."""
+    if not any(len(word) > 1 for word in words):
+        raise BadInput("no word has two letters: there is nothing to merge")
+    counted = io.StringIO("".join(f"{word} {count}\n" for word, count in words.items()))
+    codes = folder / CODES
+    with (codes.open("w", encoding="utf-8", newline="\n") as file,
+          contextlib.redirect_stderr(io.StringIO())):
+        learn_bpe(counted, file, merges, min_frequency=2, is_dict=True)
+    pieces = sorted({character for word in words for character in word})
+    pieces += [f"{character}@@" for character in pieces]
+    for line in codes.read_text(encoding="utf-8").split("\n")[1:-1]:  # the first: a version
+        piece = line.replace(" ", "")
+        pieces.append(piece.removesuffix("</w>") if piece.endswith("</w>") else f"{piece}@@")
+    text = "".join(f"{piece}\n" for piece in dict.fromkeys(pieces))
+    (folder / VOCABULARY).write_text(text, encoding="utf-8", newline="\n")
+
+
+def learn(texts: list[Path], kind: str, size: int, workers: int, folder: Path) -> None:
+    """Write a subword model of `kind` into `folder`."""
+    for text in texts:
+        for _ in read_lines(text):  # a line that is not UTF-8 is named
+            pass
+    words = count_words(texts, workers)
+    if kind == "sentencepiece":
+        learn_sentencepiece(words, size, folder)
+    else:
+        learn_moses_bpe(words, size, folder)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--input", required=True, type=Path, help="folder of the clean text")
     parser.add_argument("--output", required=True, type=Path, help="folder for the model")
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
-    parser.add_argument("--vocab-size", required=True, type=int, help="of both languages together")
+    parser.add_argument("--kind", choices=KINDS, default=KINDS[0], help="default: %(default)s")
+    parser.add_argument("--vocab-size", type=int, default=37_000,
+                        help="pieces of sentencepiece (default %(default)s, section 5.1)")
+    parser.add_argument("--merges", type=int, default=32_000,
+                        help="merges of moses-bpe (default %(default)s)")
+    parser.add_argument("--workers", type=int, default=all_cores(),
+                        help="processes (default: one a core)")
     args = parser.parse_args()
     check_languages(args.source, args.target)
+    size = args.vocab_size if args.kind == "sentencepiece" else args.merges
+    if size < 1:
+        raise BadInput(f"expected a positive number of subwords, not {size}")
     texts = [args.input / f"train.{language}" for language in (args.source, args.target)]
     finish_step(
         args.output,
         inputs=texts,
-        settings={"vocab_size": args.vocab_size, "sentencepiece": sentencepiece.__version__},
-        work=lambda folder: learn(texts, args.vocab_size, folder),
+        settings={"kind": args.kind, "size": size, "sentencepiece": sentencepiece.__version__},
+        work=lambda folder: learn(texts, args.kind, size, args.workers, folder),
     )
 
 

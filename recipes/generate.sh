@@ -7,6 +7,11 @@ begin "$@"
 
 : "${BEAM:=4}"     # section 6.1
 : "${ALPHA:=0.6}"  # section 6.1
+case ${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
+    sentencepiece) marks=sentencepiece undo=() ;;
+    moses-bpe) marks=subword_nmt undo=(--detokenise "$TARGET") ;;
+    *) die "SUBWORDS is '$SUBWORDS': expected sentencepiece or moses-bpe" ;;
+esac
 
 checkpoint="$RUN_DIR/checkpoints/averaged.pt"
 stage generate "$RUN_DIR/generate.log" "$checkpoint" "$RUN_DIR/data-bin" -- \
@@ -14,6 +19,7 @@ stage generate "$RUN_DIR/generate.log" "$checkpoint" "$RUN_DIR/data-bin" -- \
     --user-dir "$(transformer-plugin path)" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
     --path "$checkpoint" --gen-subset test --beam "$BEAM" --lenpen "$ALPHA" \
-    --remove-bpe sentencepiece ${EXTRA[@]+"${EXTRA[@]}"}
+    --remove-bpe "$marks" ${EXTRA[@]+"${EXTRA[@]}"}
 stage hypotheses "$RUN_DIR/hypotheses.txt" "$RUN_DIR/generate.log" -- \
-    transformer-plugin hypotheses --log "$RUN_DIR/generate.log" --output "$RUN_DIR/hypotheses.txt"
+    transformer-plugin hypotheses --log "$RUN_DIR/generate.log" --output "$RUN_DIR/hypotheses.txt" \
+    ${undo[@]+"${undo[@]}"}

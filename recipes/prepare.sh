@@ -10,11 +10,20 @@ set -euo pipefail
 begin "$@"
 
 : "${CORPUS:?the experiment sets it}" "${SOURCE:?}" "${TARGET:?}"
-: "${VARIANT:=}"          # of the corpus; empty: its first
-: "${VOCAB_SIZE:=37000}"  # joint subwords; section 5.1 of the paper
-: "${MAX_LENGTH:=250}"    # words of a training sentence
-: "${MAX_RATIO:=1.5}"     # words of the longer side to the shorter
-: "${WORKERS:=2}"         # processes of fairseq-preprocess
+: "${VARIANT:=}"                # of the corpus; empty: its first
+: "${SUBWORDS:=sentencepiece}"  # or moses-bpe, as in the literature
+: "${VOCAB_SIZE:=37000}"        # joint pieces of sentencepiece; section 5.1 of the paper
+: "${MERGES:=32000}"            # joint merges of moses-bpe
+: "${LOWERCASE:=0}"             # 1: lower case
+: "${WORKERS:=$(nproc)}"        # processes
+case $SUBWORDS in
+    sentencepiece) defaults=(250 1.5) form=() ;;
+    moses-bpe) defaults=(80 9) form=(--moses) ;;  # of Moses' clean-corpus-n.perl 1 80
+    *) die "SUBWORDS is '$SUBWORDS': expected sentencepiece or moses-bpe" ;;
+esac
+: "${MAX_LENGTH:=${defaults[0]}}"  # words of a training sentence
+: "${MAX_RATIO:=${defaults[1]}}"   # words of the longer side to the shorter
+[[ $LOWERCASE == 0 ]] || form+=(--lowercase)
 
 step() { run "$PYTHON" "$REPO/data-prep/$1.py" "${@:2}" --source "$SOURCE" --target "$TARGET"; }
 
@@ -25,9 +34,10 @@ else
 fi
 
 step fetch "${from[@]}" --output "$RUN_DIR/raw"
-step clean --input "$RUN_DIR/raw" --output "$RUN_DIR/clean" \
-    --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" ${EXTRA[@]+"${EXTRA[@]}"}
-step subwords --input "$RUN_DIR/clean" --output "$RUN_DIR/subwords" --vocab-size "$VOCAB_SIZE"
-step encode --input "$RUN_DIR/clean" --model "$RUN_DIR/subwords/joint.model" \
-    --output "$RUN_DIR/encoded"
-step binarise --input "$RUN_DIR/encoded" --output "$RUN_DIR/data-bin" --workers "$WORKERS"
+step clean --input "$RUN_DIR/raw" --output "$RUN_DIR/clean" ${form[@]+"${form[@]}"} \
+    --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" --workers "$WORKERS" \
+    ${EXTRA[@]+"${EXTRA[@]}"}
+step subwords --input "$RUN_DIR/clean" --output "$RUN_DIR/subwords" --kind "$SUBWORDS" \
+    --vocab-size "$VOCAB_SIZE" --merges "$MERGES" --workers "$WORKERS"
+step binarise --input "$RUN_DIR/clean" --model "$RUN_DIR/subwords" --output "$RUN_DIR/data-bin" \
+    --workers "$WORKERS"

@@ -5,7 +5,9 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
 
+flags=()
+[[ ${LOWERCASE:-0} == 0 ]] || flags+=(--lowercase)
 run transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \
     --reference "$RUN_DIR/raw/test.$TARGET" --output "$RUN_DIR/score.json" \
     --language "$TARGET" \
-    ${EXTRA[@]+"${EXTRA[@]}"}
+    ${flags[@]+"${flags[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}

@@ -37,6 +37,13 @@ def test_numbers_are_not_sorted_as_text(log):
     assert read_hypotheses(log("".join(lines))) == [f"line {i}" for i in range(12)]
 
 
+def test_moses_tokens_are_undone_as_moses_does(log, tmp_path):
+    text = "D-0\t-1\tIt &apos;s a &quot; test &quot; , isn &apos;t it ? ( R &amp; D : 3.5 % )\n"
+    output = tmp_path / "hypotheses.txt"
+    main(["hypotheses", "--log", str(log(text)), "--output", str(output), "--detokenise", "en"])
+    assert output.read_text() == 'It\'s a "test", isn\'t it? (R & D: 3.5%)\n'
+
+
 def test_the_command_writes_one_line_each(log, tmp_path):
     output = tmp_path / "hypotheses.txt"
     assert main(["hypotheses", "--log", str(log(LOG.format(1))), "--output", str(output)]) == 0

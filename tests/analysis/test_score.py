@@ -59,6 +59,12 @@ def test_case_counts():
     assert score([h.title() for h in HYPOTHESES], REFERENCES)["bleu"] < 1
 
 
+def test_case_does_not_count_in_lower_case():
+    found = score([h.title() for h in HYPOTHESES], REFERENCES, lowercase=True)
+    expected = bleu(*([line.lower() for line in side] for side in (HYPOTHESES, REFERENCES)))
+    assert found["bleu"] == pytest.approx(expected) and "case:lc" in found["signature"]
+
+
 def test_the_file_holds_the_scores_and_their_signatures(texts, capsys):
     status, output = texts("\n".join(HYPOTHESES) + "\n", "\n".join(REFERENCES))
     scores = json.loads(output.read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from corpus_files import files_of, leftovers
 
-STEPS = ["fetch", "clean", "subwords", "encode", "binarise"]
+STEPS = ["fetch", "clean", "subwords", "binarise"]
 
 
 def test_the_toy_experiment_twice(prepare, tmp_path):
@@ -15,10 +15,10 @@ def test_the_toy_experiment_twice(prepare, tmp_path):
     assert first.returncode == 0, first.stderr
     run = tmp_path / "runs" / "toy"
     assert {path.name for path in run.iterdir()} == {
-        ".done", "raw", "clean", "subwords", "encoded", "data-bin"}
+        ".done", "raw", "clean", "subwords", "data-bin"}
     before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
     second = prepare("toy")
-    assert second.stderr.count("already done") == 5
+    assert second.stderr.count("already done") == 4
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
     assert not leftovers(run)
 
@@ -31,7 +31,7 @@ def test_the_toy_experiment_twice(prepare, tmp_path):
     assert files_of(run / "data-bin") == data, "the same input gives the same bytes"
 
 
-def test_the_dry_run_prints_the_five_commands_and_writes_nothing(prepare, tmp_path):
+def test_the_dry_run_prints_the_four_commands_and_writes_nothing(prepare, tmp_path):
     result = prepare("multi30k_en_de", "--dry-run", "--min-length", "2")
     assert result.returncode == 0, result.stderr
     commands = [shlex.split(line) for line in result.stdout.splitlines()]

@@ -40,13 +40,13 @@ def test_every_command_of_a_run_is_printed_and_parses(experiment, monkeypatch):
     printed = list(commands(recipe("run.sh", experiment, "--dry-run").stdout))
     tools = [Path(words[1 if words[0].startswith("python") else 0]).stem for words in printed]
     assert tools == [
-        *("fetch", "clean", "subwords", "encode", "binarise"),
+        *("fetch", "clean", "subwords", "binarise"),
         *("fairseq-train", "transformer-plugin", "fairseq-generate"),
         *("transformer-plugin", "transformer-plugin"),
     ]
     for words, parser in (
-        (printed[5], options.get_training_parser),
-        (printed[7], options.get_generation_parser),
+        (printed[4], options.get_training_parser),
+        (printed[6], options.get_generation_parser),
     ):
         monkeypatch.setattr(sys, "argv", words)
         cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser(), words[1:]))
@@ -64,6 +64,17 @@ def test_stages_can_be_chosen():
     assert [words[0] for words in commands(printed)] == [
         *("transformer-plugin", "fairseq-generate", "transformer-plugin"),
     ]
+
+
+def test_moses_bpe_is_undone_for_scoring():
+    knobs = {"SUBWORDS": "moses-bpe", "LOWERCASE": "1"}
+    printed = list(commands(recipe("run.sh", "toy", "--dry-run", **knobs).stdout))
+    clean, subwords, generate, hypotheses, score = (printed[i] for i in (1, 2, 6, 7, 8))
+    assert {"--moses", "--lowercase"} <= set(clean)
+    assert subwords[subwords.index("--kind") + 1] == "moses-bpe"
+    assert generate[generate.index("--remove-bpe") + 1] == "subword_nmt"
+    assert hypotheses[hypotheses.index("--detokenise") + 1] == "de" and "--lowercase" in score
+    assert "expected sentencepiece or" in recipe("prepare.sh", "toy", status=2, SUBWORDS="x").stderr
 
 
 def test_flags_pass_through():

@@ -6,6 +6,8 @@ import argparse
 import os
 from pathlib import Path
 
+from sacremoses import MosesDetokenizer
+
 
 def read_hypotheses(log: Path) -> list[str]:
     """The best detokenised hypothesis of each sentence (the first of its D- lines), in order.
@@ -33,15 +35,24 @@ def read_hypotheses(log: Path) -> list[str]:
     return [best[i] for i in sorted(best)]
 
 
+def detokenise(hypotheses: list[str], language: str) -> list[str]:
+    """Text without Moses' tokenisation and escapes (``&apos;``), of a language such as ``de``."""
+    detokeniser = MosesDetokenizer(lang=language)
+    return [detokeniser.detokenize(hypothesis.split()) for hypothesis in hypotheses]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin hypotheses``."""
     parser.add_argument("--log", type=Path, required=True, help="output of fairseq-generate")
     parser.add_argument("--output", type=Path, required=True, help="one translation a line")
+    parser.add_argument("--detokenise", metavar="LANGUAGE", help="undo Moses' tokenisation")
 
 
 def main(args: argparse.Namespace) -> None:
     """Writes ``--output``."""
     hypotheses = read_hypotheses(args.log)
+    if args.detokenise:
+        hypotheses = detokenise(hypotheses, args.detokenise)
     partial = args.output.with_name(args.output.name + ".partial")
     partial.write_text("".join(f"{h}\n" for h in hypotheses), encoding="utf-8")
     os.replace(partial, args.output)

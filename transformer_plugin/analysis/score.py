@@ -16,9 +16,11 @@ from .compound_split import authors_scores, refuse_split_hyphens
 _SUBWORD = re.compile(r"▁|@@( |$)")
 
 
-def score(hypotheses: list[str], references: list[str]) -> dict[str, Any]:
+def score(
+    hypotheses: list[str], references: list[str], lowercase: bool = False
+) -> dict[str, Any]:
     """``bleu`` and ``chrf`` of detokenised text, in per cent, with sacrebleu's signatures."""
-    bleu, chrf = BLEU(), CHRF()
+    bleu, chrf = BLEU(lowercase=lowercase), CHRF(lowercase=lowercase)
     return {
         "bleu": bleu.corpus_score(hypotheses, [references]).score,
         "chrf": chrf.corpus_score(hypotheses, [references]).score,
@@ -55,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reference", type=Path, required=True, help="one reference a line")
     parser.add_argument("--output", type=Path, required=True, help="score.json")
     parser.add_argument("--language", default="de", help="of the translations, for Moses")
+    parser.add_argument("--lowercase", action="store_true", help="case does not count")
     parser.add_argument(
         "--compound-split", action="store_true", help="also BLEU of the authors' get_ende_bleu.sh"
     )
@@ -73,7 +76,7 @@ def main(args: argparse.Namespace) -> None:
             f"{args.hypotheses} has {len(hypotheses)} lines, {args.reference}"
             f" {len(references)}: they must be translations of the same test set"
         )
-    scores = score(hypotheses, references)
+    scores = score(hypotheses, references, args.lowercase)
     variants: dict[str, Any] = {}
     if args.all or args.compound_split:
         refuse_split_hyphens(str(args.hypotheses), hypotheses)
