@@ -5,8 +5,7 @@ from argparse import Namespace
 import pytest
 from omegaconf import OmegaConf
 
-from transformer_plugin.config import VaswaniConfig, completed
-from transformer_plugin.fidelity import departures
+from transformer_plugin.config import completed
 from transformer_plugin.presets import PRESETS, apply_preset
 
 
@@ -43,14 +42,6 @@ def test_a_preset_wins_over_fidelity():
     args = Namespace(fidelity="fairseq")
     apply_preset(args, PRESETS["vaswani_table3_e"])
     assert args.positional_encoding == "learned"
-
-
-def test_departures_name_both_values():
-    assert departures(VaswaniConfig()) == []
-    assert departures(VaswaniConfig(pre_norm=True, layer_norm_eps=1e-5)) == [
-        "layer_norm_eps 1e-05 (paper: 1e-06)",
-        "pre_norm True (paper: False)",
-    ]
 
 
 def test_every_row_of_table_3_has_its_name():

@@ -73,6 +73,13 @@ def test_recipe_goes_from_text_to_score(toy):
         assert (toy / name).exists()
 
 
+def test_logs_say_what_is_not_the_papers(toy):
+    training = (toy / "train.log").read_text()
+    (line,) = [line for line in training.splitlines() if "not as in the paper" in line]
+    for choice in ("d_model 128 (paper: 512)", "warmup_updates 400 (paper: 4000)", "lr 1.5 "):
+        assert choice in line, line
+
+
 def test_a_finished_experiment_is_not_run_again(toy):
     before = {p: p.stat().st_mtime_ns for p in toy.rglob("*.pt")}
     knobs = {"RUNS": str(toy.parent), "MAX_EPOCH": "1", "AVERAGE": "1"}
@@ -111,6 +118,7 @@ def test_generation_has_fairseqs_options(toy):
     ensemble = f"{checkpoint}:{checkpoint}"
     plain = generate(toy / "data-bin", checkpoint, "--nbest", "2")
     twice = generate(toy / "data-bin", ensemble, "--nbest", "2", "--batch-size", "7")
+    assert "search not as in the paper: nothing" in plain.stderr
     lines = [line for line in plain.stdout.splitlines() if line.startswith("D-")]
     assert len(lines) == 1000
     assert sorted(line.split("\t")[2] for line in lines) == sorted(

@@ -16,7 +16,8 @@ BIN = Path(sys.executable).parent
 ALLOWED = {
     "modules": {"modules"},
     "config": {"modules"},
-    "fidelity": {"config"},
+    "fidelity": set(),
+    "departures": {"config", "presets"},
     "embedding": {"modules"},
     "encoder": {"modules", "embedding"},
     "decoder": {"modules", "embedding"},

@@ -6,12 +6,9 @@ overrides what ``--fidelity`` says.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
 from typing import Any
 
-from .config import VaswaniConfig
-
-FIDELITIES = {
+FIDELITIES: dict[str, dict[str, Any]] = {
     "paper": {},
     "t2t": {"positional_encoding": "t2t"},  # the authors' first release
     "fairseq": {
@@ -24,19 +21,3 @@ FIDELITIES = {
         "max_len_a": 0.0,
     },
 }
-
-_CHOICES = (
-    *("positional_encoding", "initialisation", "layer_norm_eps", "pre_norm"),
-    *("attention_dropout", "activation_dropout", "attention_score", "attention_window"),
-    *("untie_embeddings", "untie_source_embedding"),
-)
-
-
-def departures(cfg: Any) -> list[str]:
-    """Each choice of a model that is not the paper's, as ``name value (paper: value)``."""
-    defaults = {f.name: f.default for f in fields(VaswaniConfig) if f.default is not MISSING}
-    return [
-        f"{name} {getattr(cfg, name)} (paper: {defaults[name]})"
-        for name in _CHOICES
-        if str(getattr(cfg, name)) != str(defaults[name])
-    ]

@@ -15,12 +15,13 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from omegaconf import II
+from omegaconf import II, DictConfig
 from torch import nn
 
 from .beam_search import Rules
 from .config import completed
-from .fidelity import FIDELITIES, departures
+from .departures import decoding_departures, model_departures, training_departures
+from .fidelity import FIDELITIES
 from .generator import VaswaniGenerator
 from .model import VaswaniTransformer
 from .modules.length_penalty import LENGTH_PENALTIES
@@ -30,6 +31,16 @@ logger = logging.getLogger(__name__)
 # Section 6.1. A negative --max-len-a is the paper's limit: each sentence's own length plus 50.
 PAPER_DECODING = {"beam": 4, "lenpen": 0.6, "max_len_a": -1.0}
 PAPER_RULES = {"length_penalty": "gnmt", "stop_rule": "bound"}
+OWN_LENGTH = "source + 50"
+PAPER_SEARCH = {
+    **{name: PAPER_DECODING[name] for name in ("beam", "lenpen")},
+    **PAPER_RULES,
+    "longest": OWN_LENGTH,
+    "min_len": 1,
+    "unnormalized": False,
+    "temperature": 1.0,
+    "unkpen": 0,
+}
 
 # Options of fairseq's generator that its own search serves, and their values when not in use.
 _STOCK_OPTIONS = {
@@ -110,7 +121,11 @@ class VaswaniTranslationTask(TranslationTask):
             if from_checkpoint:
                 model.take_any_length()
                 self._any_length = True
-            logger.info("not as in the paper: %s", "; ".join(departures(cfg)) or "nothing")
+            found = model_departures(cfg)
+            if not from_checkpoint and isinstance(cfg, DictConfig):
+                # fairseq keeps each part tied to the whole for its interpolations.
+                found += training_departures(cfg._get_root())
+            _log_departures("", found)
         return model
 
     def max_positions(self) -> tuple[int, int] | None:
@@ -158,6 +173,7 @@ class VaswaniTranslationTask(TranslationTask):
         penalty = functools.partial(
             LENGTH_PENALTIES[self._rule("length_penalty")], alpha=options["lenpen"]
         )
+        self._log_search(options, {name: self._rule(name) for name in PAPER_RULES})
         dictionary = self.target_dictionary
         rules = Rules(
             beam_size=min(options["beam"], len(dictionary) - 1),
@@ -185,6 +201,13 @@ class VaswaniTranslationTask(TranslationTask):
         chosen = getattr(self.cfg, name)
         return str(chosen or self._fidelity().get(name) or PAPER_RULES[name])
 
+    def _log_search(self, options: Mapping[str, Any], rules: dict[str, str]) -> None:
+        limit = OWN_LENGTH
+        if options["max_len_a"] >= 0:
+            limit = f"{options['max_len_a']:g} x longest source + {options.get('max_len_b', 200)}"
+        found = {**PAPER_SEARCH, **options, **rules, "longest": limit}
+        _log_departures("search ", decoding_departures(found, PAPER_SEARCH))
+
     def _build_stock_generator(
         self, models: Sequence[nn.Module], args: Any, reasons: list[str], *rest: Any
     ) -> nn.Module:
@@ -194,7 +217,13 @@ class VaswaniTranslationTask(TranslationTask):
         )
         if getattr(args, "max_len_a", -1) < 0:
             args.max_len_a, args.max_len_b = 1, 50  # the paper's limit, of the padded batch
+        given = dict(args) if isinstance(args, Mapping) else vars(args)
+        self._log_search(given, {"length_penalty": "fairseq", "stop_rule": "first-finished"})
         return super().build_generator(models, args, *rest)
+
+
+def _log_departures(what: str, found: list[str]) -> None:
+    logger.info("%snot as in the paper: %s", what, "; ".join(found) or "nothing")
 
 
 def _check_data(cfg: VaswaniTranslationConfig) -> None:

@@ -1,0 +1,119 @@
+"""What a run does that the paper does not, in words for its log.
+
+A choice is compared with that of the paper's own model where the architecture is one of Tables 2
+and 3, else with that of its base model.
+"""
+
+from __future__ import annotations
+
+from ast import literal_eval
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from typing import Any
+
+from .config import VaswaniConfig
+from .presets import BASE, PRESETS, Numbers
+
+# Sections 5.1 to 5.4; adam and label_smoothed_cross_entropy are fairseq's forms of the same.
+_TRAINING = {
+    "criterion._name": ("vaswani_cross_entropy", "label_smoothed_cross_entropy"),
+    "optimizer._name": ("vaswani_adam", "adam"),
+    "optimizer.adam_betas": ((0.9, 0.98),),
+    "optimizer.adam_eps": (1e-9,),
+    "optimizer.weight_decay": (0.0,),
+    "lr_scheduler._name": ("noam",),
+    "lr_scheduler.warmup_updates": (4000,),
+    "optimization.lr": (1.0,),
+    "optimization.clip_norm": (0.0,),
+    "optimization.sentence_avg": (False,),
+    "common.fp16": (False,),
+    "common.bf16": (False,),
+    "common.amp": (False,),
+}
+_UPDATES = {"vaswani_big": 300_000, "vaswani_big_en_fr": 300_000}  # section 5.2; 100,000 else
+# Section 5.1 says about 25,000; the authors' release counts 8 x 4,096 places, padding too.
+_BATCH = range(25_000, 33_000)
+
+
+def _papers(arch: str) -> Numbers:
+    named_by_the_paper = arch in ("vaswani_big", "vaswani_big_en_fr") or "_table3_" in arch
+    return PRESETS[arch] if named_by_the_paper else BASE
+
+
+def _said(name: str, value: Any, paper: Any) -> str:
+    return f"{name} {value} (paper: {paper})"
+
+
+def model_departures(cfg: Any) -> list[str]:
+    """Each number and choice of a model that is not the paper's, as ``name value (paper: value)``.
+
+    Args:
+        cfg: a ``VaswaniConfig`` or fairseq's settings of one.
+    """
+    defaults = {
+        f.name: f.default
+        for f in fields(VaswaniConfig)
+        if not str(f.default).startswith("${") and f.name not in ("_name", "label_smoothing")
+    }
+    found = {name: getattr(cfg, name) for name in defaults}
+    paper = defaults | _papers(str(getattr(cfg, "_name", "")))
+    for values in (found, paper):
+        for width in ("d_k", "d_v"):
+            values[width] = values[width] or values["d_model"] // values["num_heads"]
+    return [
+        _said(name, found[name], paper[name])
+        for name in defaults
+        if str(found[name]) != str(paper[name])
+    ]
+
+
+def training_departures(cfg: Any) -> list[str]:
+    """Each choice of a training run that is not the paper's, beside those of its model.
+
+    Args:
+        cfg: the whole configuration of ``fairseq-train``.
+    """
+    arch = str(cfg.model._name)
+    smoothing = _papers(arch).get("label_smoothing", 0.1)
+    expected = {
+        **_TRAINING,
+        "criterion.label_smoothing": (smoothing,),
+        "optimization.max_update": (_UPDATES.get(arch, 100_000),),
+    }
+    if cfg.lr_scheduler._name != "noam":
+        del expected["optimization.lr"]  # a rate, no factor on equation (3)
+    found = []
+    for place, allowed in expected.items():
+        part, name = place.split(".")
+        value = _plain(getattr(cfg[part], name, None))  # None: not an option of this part
+        if value is not None and value not in allowed:
+            found.append(_said(part if name == "_name" else name, value, allowed[0]))
+    return found + _batch_departures(cfg)
+
+
+def _batch_departures(cfg: Any) -> list[str]:
+    places = cfg.dataset.max_tokens
+    if not places:
+        return [_said("batch", f"{cfg.dataset.batch_size} sentences", "about 25,000 tokens")]
+    workers = cfg.distributed_training.distributed_world_size
+    batch = places * cfg.optimization.update_freq[0] * workers
+    if batch in _BATCH:
+        return []
+    return [_said("max_tokens x update_freq x workers", f"{batch:,}", "about 25,000")]
+
+
+def _plain(value: Any) -> Any:
+    """The number of a list of one, and the tuple that a text such as '(0.9, 0.98)' says."""
+    if isinstance(value, str):
+        try:
+            return literal_eval(value)
+        except (SyntaxError, ValueError):
+            return value
+    return value[0] if isinstance(value, Collection) and len(value) == 1 else value
+
+
+def decoding_departures(choices: Mapping[str, Any], paper: Mapping[str, Any]) -> list[str]:
+    """Each of ``choices`` that differs from that of ``paper``."""
+    return [
+        _said(name, choices[name], paper[name]) for name in paper if choices[name] != paper[name]
+    ]
