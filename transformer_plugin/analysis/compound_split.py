@@ -58,13 +58,14 @@ def authors_scores(
     ours = tokenise(normalise_punctuation(hypotheses), language)
     theirs = tokenise(references, language)
     quotes = tokenise(normalise_quotes(references), language)
-    pairs = {
-        "tokenised": (ours, theirs),
-        "compound_split": (split_hyphens(ours), split_hyphens(theirs)),
-        "compound_split_quotes": (split_hyphens(ours), split_hyphens(quotes)),
+    split = split_hyphens(ours)
+    variants = {
+        "tokenised": (ours, theirs, ""),
+        "compound_split": (split, split_hyphens(theirs), "|hyphens:split"),
+        "compound_split_quotes": (split, split_hyphens(quotes), "|hyphens:split|quotes:ascii"),
     }
     found: dict[str, dict[str, float | str]] = {}
-    for name, (left, right) in pairs.items():
+    for name, (left, right, changes) in variants.items():
         value, signature = tokenised_bleu(left, right)
-        found[name] = {"score": value, "signature": f"{signature}|moses.{language}"}
+        found[name] = {"score": value, "signature": f"{signature}|moses:{language}{changes}"}
     return found

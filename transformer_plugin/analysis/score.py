@@ -12,6 +12,7 @@ from typing import Any
 from sacrebleu.metrics import BLEU, CHRF
 
 from .compound_split import authors_scores, refuse_split_hyphens
+from .filtered_test_set import filtered_lines
 
 _SUBWORD = re.compile(r"▁|@@( |$)")
 
@@ -28,6 +29,17 @@ def score(
         "chrf_signature": str(chrf.get_signature()),
         "sentences": len(hypotheses),
     }
+
+
+def filtered_score(
+    hypotheses: list[str], references: list[str], language: str
+) -> dict[str, float | str]:
+    """BLEU of the filtered test set, cut from the full one; raises LookupError where it cannot."""
+    lines = filtered_lines(references, language)
+    bleu = BLEU()
+    value = bleu.corpus_score([hypotheses[i] for i in lines], [[references[i] for i in lines]])
+    signature = f"{bleu.get_signature()}|test:wmt14|sentences:{len(lines)}"
+    return {"score": value.score, "signature": signature}
 
 
 def read_lines(path: Path) -> list[str]:
@@ -88,6 +100,12 @@ def main(args: argparse.Namespace) -> None:
         intl = BLEU(tokenize="intl")
         value = intl.corpus_score(hypotheses, [references]).score
         variants["intl"] = {"score": value, "signature": str(intl.get_signature())}
+    no_filtered = ""
+    if args.all:
+        try:
+            variants["filtered"] = filtered_score(hypotheses, references, args.language)
+        except LookupError as error:
+            no_filtered = f"filtered: not scored, {error}"
     if variants:
         scores["variants"] = variants
     partial = args.output.with_name(args.output.name + ".partial")
@@ -97,3 +115,5 @@ def main(args: argparse.Namespace) -> None:
     print(f"chrF {scores['chrf']:.2f}  {scores['chrf_signature']}")
     for name, found in variants.items():
         print(f"{name} {found['score']:.2f}  {found['signature']}")
+    if no_filtered:
+        print(no_filtered)
