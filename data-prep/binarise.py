@@ -2,9 +2,9 @@
 data, one dictionary for both languages: what fairseq-train and fairseq-generate read.
 
 The files are those that `fairseq-preprocess --joined-dictionary` makes of the same subwords as
-text, byte for byte, but no text is written and read again on the way. The dictionary holds the
-pieces that train has, so their order is known only at its end; until then, sentences wait on the
-disk in the model's own numbers.
+text, byte for byte, and their SHA256SUMS; no text is written and read again on the way. The
+dictionary holds the pieces that train has, so their order is known only at its end; until then,
+sentences wait on the disk in the model's own numbers.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import numpy as np
 from bad_input import BadInput, exit_cleanly
 from encoders import Encoder, load, model_files
 from fairseq_files import joined_dictionary, write_index
-from finished_step import finish_step
+from finished_step import finish_step, sha256
 from parallel_blocks import all_cores, in_order, line_blocks
 from parallel_text import SPLITS, check_aligned, check_languages, side_paths
 from progress import Progress
 
+CHECKSUMS = "SHA256SUMS"  # by which the plugin's task finds a dictionary of other data
 CHUNK = 1 << 22  # numbers that are converted at a time
 
 
@@ -95,6 +96,9 @@ def binarise(
             unknown = convert(f"{split}.{language}", f"{split}.{source}-{target}.{language}",
                               table, encoder, folder)
             print(f"[data-bin] {split}.{language}: {unknown:,} unknown subwords", file=sys.stderr)
+    files = sorted(path for path in folder.iterdir() if path.suffix in (".txt", ".bin", ".idx"))
+    text = "".join(f"{sha256(path)}  {path.name}\n" for path in files)
+    (folder / CHECKSUMS).write_text(text, encoding="utf-8")
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import io
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 
 import sentencepiece
@@ -23,6 +24,8 @@ from parallel_text import check_languages, read_lines
 from subword_nmt.learn_bpe import learn_bpe
 from word_counts import count_words
 
+MOST_MERGED = 2_000_000  # words that subword-nmt merges in 2.5 GB; the rarer ones do not count
+
 
 def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> None:
     """Write joint.model and joint.vocab; BadInput when the words have too few units."""
@@ -30,17 +33,18 @@ def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> N
     with counted.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{word}\t{count}\n" for word, count in words.items())
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            input=str(counted),
-            input_format="tsv",
-            model_prefix=str(folder / Path(MODEL).stem),
-            model_type="bpe",
-            vocab_size=vocab_size,
-            character_coverage=1.0,
-            normalization_rule_name="identity",
-            num_threads=1,
-            minloglevel=1,
-        )
+        with contextlib.chdir(folder):  # the model records the names that it is given
+            sentencepiece.SentencePieceTrainer.train(
+                input=counted.name,
+                input_format="tsv",
+                model_prefix=Path(MODEL).stem,
+                model_type="bpe",
+                vocab_size=vocab_size,
+                character_coverage=1.0,
+                normalization_rule_name="identity",
+                num_threads=1,
+                minloglevel=1,
+            )
     except (RuntimeError, OSError) as error:
         reason = str(error).rsplit("\n", 1)[-1].strip()
         raise BadInput(f"sentencepiece cannot learn --vocab-size {vocab_size}: {reason}") from None
@@ -51,7 +55,8 @@ def learn_moses_bpe(words: Counter[str], merges: int, folder: Path) -> None:
     """Write joint.codes, and in joint.vocab every piece that they can give, one a line."""
     if not any(len(word) > 1 for word in words):
         raise BadInput("no word has two letters: there is nothing to merge")
-    counted = io.StringIO("".join(f"{word} {count}\n" for word, count in words.items()))
+    frequent = islice(words.items(), MOST_MERGED)
+    counted = io.StringIO("".join(f"{word} {count}\n" for word, count in frequent))
     codes = folder / CODES
     with (codes.open("w", encoding="utf-8", newline="\n") as file,
           contextlib.redirect_stderr(io.StringIO())):

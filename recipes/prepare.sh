@@ -15,7 +15,7 @@ begin "$@"
 : "${VOCAB_SIZE:=37000}"        # joint pieces of sentencepiece; section 5.1 of the paper
 : "${MERGES:=32000}"            # joint merges of moses-bpe
 : "${LOWERCASE:=0}"             # 1: lower case
-: "${WORKERS:=$(nproc)}"        # processes
+: "${WORKERS:=}"                # processes; empty: one a core
 case $SUBWORDS in
     sentencepiece) defaults=(250 1.5) form=() ;;
     moses-bpe) defaults=(80 9) form=(--moses) ;;  # of Moses' clean-corpus-n.perl 1 80
@@ -25,6 +25,7 @@ esac
 : "${MAX_RATIO:=${defaults[1]}}"   # words of the longer side to the shorter
 [[ $LOWERCASE == 0 ]] || form+=(--lowercase)
 
+workers=(${WORKERS:+--workers "$WORKERS"})
 step() { run "$PYTHON" "$REPO/data-prep/$1.py" "${@:2}" --source "$SOURCE" --target "$TARGET"; }
 
 if [[ -n ${TRAIN:-}${VALID:-}${TEST:-} ]]; then
@@ -35,9 +36,9 @@ fi
 
 step fetch "${from[@]}" --output "$RUN_DIR/raw"
 step clean --input "$RUN_DIR/raw" --output "$RUN_DIR/clean" ${form[@]+"${form[@]}"} \
-    --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" --workers "$WORKERS" \
+    --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" ${workers[@]+"${workers[@]}"} \
     ${EXTRA[@]+"${EXTRA[@]}"}
 step subwords --input "$RUN_DIR/clean" --output "$RUN_DIR/subwords" --kind "$SUBWORDS" \
-    --vocab-size "$VOCAB_SIZE" --merges "$MERGES" --workers "$WORKERS"
+    --vocab-size "$VOCAB_SIZE" --merges "$MERGES" ${workers[@]+"${workers[@]}"}
 step binarise --input "$RUN_DIR/clean" --model "$RUN_DIR/subwords" --output "$RUN_DIR/data-bin" \
-    --workers "$WORKERS"
+    ${workers[@]+"${workers[@]}"}

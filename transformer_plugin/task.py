@@ -19,6 +19,7 @@ from omegaconf import II, DictConfig
 from torch import nn
 
 from .beam_search import Rules
+from .binarised_data import check_checksums
 from .config import completed
 from .departures import decoding_departures, model_departures, training_departures
 from .fidelity import FIDELITIES
@@ -243,3 +244,7 @@ def _check_data(cfg: VaswaniTranslationConfig) -> None:
             dictionary = path / f"dict.{language}.txt"
             if not dictionary.is_file():
                 raise FileNotFoundError(f"{dictionary}: no such dictionary; {prepare}")
+        try:
+            check_checksums(path)
+        except ValueError as error:
+            raise SystemExit(str(error)) from None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import encoders
 import numpy as np
@@ -14,6 +16,7 @@ import sentencepiece
 import word_counts
 from corpus_files import PAIR, files_of, leftovers
 
+REPO = Path(__file__).resolve().parents[2]
 SPLITS = ("train", "valid", "test")
 SEPARATORS = {"sentencepiece": "sentencepiece", "moses-bpe": "subword_nmt"}
 
@@ -90,8 +93,32 @@ def test_the_files_are_those_of_fairseq_preprocess(binarise, learned, clean_text
         capture_output=True, check=True)
     expected = files_of(tmp_path / "stock")
     assert len(expected) == 14
-    assert binarise(1) == expected
-    assert binarise(3) == expected
+    for workers in (1, 3):
+        files = binarise(workers)
+        sums = files.pop("SHA256SUMS").decode()
+        assert files == expected
+        assert sums == "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n"
+                               for name, data in sorted(files.items()))
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece"], indirect=True)
+def test_a_dictionary_of_other_data_is_refused(binarise, tmp_path):
+    binarise(2)
+    folder = tmp_path / "data-bin-2"
+    data = [sys.executable, "-m", "fairseq_cli.train", str(folder), "--user-dir",
+            str(REPO / "transformer_plugin"), "--task", "vaswani_translation", "--arch",
+            "vaswani_tiny", "--criterion", "vaswani_cross_entropy", "--optimizer", "vaswani_adam",
+            "--lr-scheduler", "noam", "--max-tokens", "500", "--max-update", "1", "--cpu",
+            "--no-save"]
+    done = subprocess.run(data, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for language in ("en", "de"):  # both, as of another corpus
+        with (folder / f"dict.{language}.txt").open("a") as file:
+            file.write("another 1\n")
+    done = subprocess.run(data, capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert f"{folder}/dict.de.txt is not the file" in done.stderr
+    assert "binarised with another dictionary" in done.stderr
 
 
 def test_fairseq_undoes_the_encoding_exactly(binarise, clean_text, tmp_path, kind):
@@ -135,8 +162,6 @@ def test_subword_nmt_learns_from_counts_what_it_learns_from_sentences(step, clea
 
 
 def test_words_that_came_once_are_forgotten_beyond_the_limit(tmp_path, monkeypatch):
-    from pathlib import Path
-
     path = tmp_path / "text"
     path.write_text("often often rare1\nrare2 often\n" * 2 + "last rare3\n")
     assert word_counts.count_words([path], 1) == Counter(

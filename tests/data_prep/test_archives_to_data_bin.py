@@ -1,0 +1,117 @@
+"""The corpora from archives of their true names and layout to fairseq's binary data."""
+
+from __future__ import annotations
+
+import gzip
+
+import corpus_mirror as mirrors
+import pytest
+import toy
+from conftest import REPO
+from corpus_files import leftovers
+from fairseq.data import Dictionary, data_utils
+from fairseq.data.data_utils import post_process
+
+REAL = REPO.parent / "shared" / "data"
+
+
+def real_text(prefix):
+    """Both sides of a text of the shared data, from its first line on; None where it is absent."""
+    sides = []
+    for language in ("en", prefix.split("/")[0][-2:].replace("en", "de")):
+        path = REAL / f"{prefix}.{language}.gz"
+        if not path.is_file():
+            return None
+        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+            sides.append([line.rstrip("\n") for _, line in zip(range(1200), file, strict=False)])
+    return iter(list(zip(*sides, strict=True)))
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """texts(prefix, {key: count}) -> {key: (English, other)}, real where it is at hand."""
+
+    def make(prefix, counts):
+        pairs = real_text(prefix) or toy.sentence_pairs(seed=3)
+        found = {}
+        for key, count in counts.items():
+            english, other = zip(*(next(pairs) for _ in range(count)), strict=True)
+            found[key] = list(english), list(other)
+        return found
+
+    return make
+
+
+COUNTS = {"europarl": 200, "commoncrawl": 150, "news": 100, "un": 80, "giga": 60, "valid": 40,
+          "test": 50}
+SUBWORDS = [("sentencepiece", "--vocab-size", 1200), ("moses-bpe", "--merges", 500)]
+
+
+@pytest.fixture
+def prepared(step, tmp_path):
+    """prepared(corpus, source, target, subwords, *flags of fetch) runs the four steps."""
+
+    def run(corpus, source, target, subwords, *flags):
+        pair, at = ("--source", source, "--target", target), tmp_path / "run"
+        moses = ["--moses"] if subwords[0] == "moses-bpe" else []
+        for name, *arguments in (
+            ("fetch", corpus, "--output", at / "raw", *flags),
+            ("clean", "--input", at / "raw", "--output", at / "clean", *moses),
+            ("subwords", "--input", at / "clean", "--output", at / "subwords", "--kind",
+             *subwords),
+            ("binarise", "--input", at / "clean", "--model", at / "subwords", "--output",
+             at / "data-bin"),
+        ):
+            result = step(name, *arguments, *pair, DATA_MIRROR=str(tmp_path / "mirror"))
+            assert result.returncode == 0, result.stderr
+        assert not leftovers(tmp_path)
+        return at
+
+    return run
+
+
+def check(run, source, target, subwords, most_dropped):
+    """What fairseq reads is the clean text, and nearly all of the raw text is in it."""
+    words = Dictionary.load(str(run / f"data-bin/dict.{target}.txt"))
+    marks = {"sentencepiece": "sentencepiece", "moses-bpe": "subword_nmt"}[subwords[0]]
+    for language in (source, target):
+        for split in ("train", "valid", "test"):
+            data = data_utils.load_indexed_dataset(
+                str(run / f"data-bin/{split}.{source}-{target}.{language}"), words)
+            lines = (run / f"clean/{split}.{language}").read_text(encoding="utf-8").splitlines()
+            assert len(data) == len(lines)
+            if split == "train":
+                text = [post_process(words.string(data[i]), marks) for i in range(len(data))]
+                assert text == lines
+        raw, kept = (sum(path.read_bytes().count(b"\n") for path in (run / folder).iterdir()
+                         if path.suffix == f".{language}") for folder in ("raw", "clean"))
+        assert raw * (1 - most_dropped) <= kept
+
+
+@pytest.mark.parametrize("subwords", SUBWORDS, ids=lambda s: s[0])
+@pytest.mark.parametrize("variant", ["paper", "v9"])
+def test_wmt14_en_de(prepared, texts, tmp_path, subwords, variant):
+    found = texts("wmt14_en_de/europarl-v7-20k", COUNTS)
+    mirrors.write_wmt(tmp_path / "mirror", "de", found)
+    run = prepared("wmt14_en_de", "en", "de", subwords, "--variant", variant)
+    check(run, "en", "de", subwords, most_dropped=0.15)
+    assert (run / "raw/test.de").read_text().splitlines() == [
+        " ".join(line.split()) for line in found["test"][1]]
+
+
+@pytest.mark.parametrize("subwords", SUBWORDS, ids=lambda s: s[0])
+def test_wmt14_en_fr(prepared, texts, tmp_path, subwords):
+    mirrors.write_wmt(tmp_path / "mirror", "fr", texts("wmt14_en_fr/europarl-v7-slice", COUNTS))
+    check(prepared("wmt14_en_fr", "en", "fr", subwords), "en", "fr", subwords, most_dropped=0.15)
+
+
+@pytest.mark.parametrize("subwords", SUBWORDS, ids=lambda s: s[0])
+def test_iwslt14_de_en(prepared, texts, tmp_path, subwords):
+    found = texts("iwslt14_de_en/train-46k.tok.lc", {"train": 500, "test": 60})
+    (english, german), (test_english, test_german) = found["train"], found["test"]
+    mirrors.write_iwslt(tmp_path / "mirror", (german, english), (test_german, test_english))
+    run = prepared("iwslt14_de_en", "de", "en", subwords)
+    check(run, "de", "en", subwords, most_dropped=0.15)
+    train, valid = ((run / f"clean/{split}.de").read_bytes().count(b"\n")
+                    for split in ("train", "valid"))
+    assert valid == (train + valid) // 23
