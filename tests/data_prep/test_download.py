@@ -54,7 +54,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def server(monkeypatch):
     monkeypatch.setattr(download.time, "sleep", lambda seconds: None)
     served = Server()
-    thread = threading.Thread(target=served.serve_forever, daemon=True)
+    thread = threading.Thread(target=served.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield served
     served.shutdown()
