@@ -72,10 +72,13 @@ def learn_moses_bpe(words: Counter[str], merges: int, folder: Path) -> None:
 
 def learn(texts: list[Path], kind: str, size: int, workers: int, folder: Path) -> None:
     """Write a subword model of `kind` into `folder`."""
-    for text in texts:
-        for _ in read_lines(text):  # a line that is not UTF-8 is named
-            pass
-    words = count_words(texts, workers)
+    try:
+        words = count_words(texts, workers)
+    except UnicodeDecodeError:
+        for text in texts:  # which names the line
+            for _ in read_lines(text):
+                pass
+        raise
     if kind == "sentencepiece":
         learn_sentencepiece(words, size, folder)
     else:
