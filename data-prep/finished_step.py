@@ -57,7 +57,7 @@ def _read_record(done_file: Path) -> dict[str, Any] | None:
 def write_whole(path: Path, text: str) -> None:
     """Write a text file under a temporary name and move it into place."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.partial")  # one that was left is written over
     partial.write_text(text, encoding="utf-8")
     os.replace(partial, path)
 

@@ -20,7 +20,8 @@ from bad_input import BadInput
 from download import Expected, download, first_that_works
 from only_one import only_one
 
-ADVICE = "Try again, or set DATA_MIRROR to a folder that holds intact files"
+ADVICE = ("Try again, or set DATA_MIRROR to a folder that holds intact files (one that holds other "
+          "editions lists them in a SHA256SUMS)")
 
 
 def obtain(manifest: dict[str, Any], file: str, downloads: Path) -> Path:
@@ -36,8 +37,10 @@ def obtain(manifest: dict[str, Any], file: str, downloads: Path) -> Path:
         places = [(base.rstrip("/") + "/", name) for name in names]
         if base.startswith("file:"):  # those that exist, or the first for the message
             places = [place for place in places if _local(*place).is_file()] or places[:1]
+    # WMT's archives, in folders of their own, serve several corpora.
+    path = downloads / (file if "/" in file else f"{manifest['mirror_folder']}/{file}")
     return first_that_works(
-        [lambda base=base, name=name: _from(base, name, downloads / file, expected)
+        [lambda base=base, name=name: _from(base, name, path, expected)
          for base, name in places],
         ADVICE,
     )

@@ -96,6 +96,18 @@ def test_invalid_utf8_in_a_held_out_set_names_line_and_byte(refused, write_corpu
     assert "test.de, line 2: not valid UTF-8 at byte 10" in message
 
 
+@pytest.mark.parametrize("line, message", [
+    (b"x" * 1_000_000, "1,000,000 bytes, which is no sentence"),
+    (b"a NUL byte \0 here", "a NUL byte at byte 12"),
+])
+def test_what_no_sentence_can_be_is_refused_in_a_held_out_set(refused, write_corpus, tmp_path,
+                                                              line, message):
+    raw = write_corpus("raw", valid_en=["gut", "gut", line], valid_de=["gut"] * 3)
+    found = refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR)
+    assert f"{raw}/valid.en, line 3: {message}" in found
+    assert not (tmp_path / "clean").exists() and not leftovers(tmp_path)
+
+
 def test_nothing_left_is_an_error(refused, write_corpus, tmp_path):
     raw = write_corpus("raw", train_en=["", ""], train_de=["", ""])
     message = refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR)
