@@ -17,9 +17,9 @@ from progress import Progress
 MOST_WORDS = 4_000_000  # in memory, about 0.6 GB; WMT14 English-German has fewer
 
 
-def count_block(block: bytes) -> Counter[str]:
-    """The words of a block of lines."""
-    return Counter(block.decode("utf-8").split())
+def count_block(block: bytes) -> tuple[Counter[str], int]:
+    """The words of a block of lines, and its bytes."""
+    return Counter(block.decode("utf-8").split()), len(block)
 
 
 def count_words(texts: list[Path], workers: int, most: int = MOST_WORDS) -> Counter[str]:
@@ -30,7 +30,7 @@ def count_words(texts: list[Path], workers: int, most: int = MOST_WORDS) -> Coun
     counts: Counter[str] = Counter()
     for text in texts:
         progress = Progress(f"[subwords] words of {text.name}", text.stat().st_size, "bytes")
-        for block, size in in_order(_count_with_size, line_blocks(text), workers):
+        for block, size in in_order(count_block, line_blocks(text), workers):
             counts.update(block)
             progress.add(size)
             if len(counts) > most:
@@ -39,7 +39,3 @@ def count_words(texts: list[Path], workers: int, most: int = MOST_WORDS) -> Coun
                 print(f"[subwords] {before:,} words: {before - len(counts):,} that came once are "
                       "forgotten", file=sys.stderr)
     return Counter(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))
-
-
-def _count_with_size(block: bytes) -> tuple[Counter[str], int]:
-    return count_block(block), len(block)
