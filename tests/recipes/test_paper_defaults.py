@@ -1,0 +1,25 @@
+"""What the recipes do where an experiment says nothing is what the paper did."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+
+
+@pytest.mark.parametrize(
+    "script, knob, value",
+    [
+        ("prepare", "VOCAB_SIZE", "37000"),  # section 5.1
+        ("train", "WARMUP_UPDATES", "4000"),  # section 5.3
+        ("train", "LR_FACTOR", "1.0"),
+        ("train", "DROPOUT", "0.1"),  # section 5.4
+        ("average", "AVERAGE", "5"),  # section 6.1
+        ("generate", "BEAM", "4"),
+        ("generate", "ALPHA", "0.6"),
+    ],
+)
+def test_defaults_of_the_knobs(script, knob, value):
+    text = (RECIPES / f"{script}.sh").read_text(encoding="utf-8")
+    assert re.findall(rf'"\$\{{{knob}:=([^}}]*)\}}"', text) == [value]
