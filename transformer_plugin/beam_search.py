@@ -98,6 +98,7 @@ def beam_search(
     finished = Finished(max_lengths, beam_size, rules.length_penalty, rules.stop_rule)
     rows = torch.arange(batch_size, device=device)  # the sentences still searched
     live = torch.zeros(batch_size, 1, device=device)  # one empty hypothesis, k after a step
+    # Deviation: the authors' release starts from a vector of zeros, not from a learned symbol.
     first = rules.eos if first_token is None else first_token
     tokens = torch.full((batch_size, 1), first, device=device)
     history = _History(batch_size, beam_size, device)
@@ -150,7 +151,11 @@ def beam_search(
 def _forced_tokens(
     rules: Rules, step: int, max_lengths: Tensor, prefix: Tensor | None
 ) -> Tensor:
-    """The token that each sentence must take at this step, ``[b]``; -1 where it may choose."""
+    """The token that each sentence must take at this step, ``[b]``; -1 where it may choose.
+
+    Deviation: at its longest length a hypothesis is ended, as in fairseq; the authors' release
+    drops it where any other has ended.
+    """
     forced = torch.full_like(max_lengths, -1)
     if prefix is not None and step < prefix.size(1):
         forced = prefix[:, step].masked_fill(prefix[:, step].eq(rules.pad), -1)

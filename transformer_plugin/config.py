@@ -76,6 +76,7 @@ class VaswaniConfig(FairseqDataclass):
         metadata={"help": "separate source embedding; for dictionaries that differ (3.4)"},
     )
     fidelity: str = II("task.fidelity")
+    # Deviation: longer training sentences are left out; the paper names no limit.
     max_source_positions: int = II("task.max_source_positions")
     max_target_positions: int = II("task.max_target_positions")
 

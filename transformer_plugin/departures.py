@@ -31,7 +31,8 @@ _TRAINING = {
     "common.amp": (False,),
 }
 _UPDATES = {"vaswani_big": 300_000, "vaswani_big_en_fr": 300_000}  # section 5.2; 100,000 else
-# Section 5.1 says about 25,000; the authors' release counts 8 x 4,096 places, padding too.
+# Section 5.1 says about 25,000 tokens. Deviation: fairseq's --max-tokens counts places, padding
+# too, of the longer side; as the authors' release, which has 8 x 4,096.
 _BATCH = range(25_000, 33_000)
 
 

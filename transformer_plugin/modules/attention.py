@@ -72,6 +72,7 @@ class MultiHeadAttention(nn.Module):
 
     Self-attention projects queries, keys and values in one matrix product, encoder-decoder
     attention in two: one for the queries, one for the keys and values of the memory.
+    Deviation: all have biases, as in the authors' release; the paper's formulas have none.
 
     Args:
         d_model: width of the model, D.

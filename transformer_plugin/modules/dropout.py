@@ -10,8 +10,10 @@ _LANE_VALUES = 1 << 16  # a 64-bit random number decides four elements
 
 
 def kept(like: Tensor, rate: float) -> Tensor:
-    """Ones, and zeros with probability ``rate`` (to 1 in 65,536), of the shape and type of
-    ``like``; on a CPU."""
+    """Ones, and zeros with probability ``rate``, of the shape and type of ``like``; on a CPU.
+
+    Deviation: ``rate`` is rounded to a multiple of 1 / 65,536.
+    """
     words = torch.empty((like.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     lanes = words.view(torch.int16)[: like.numel()].view(like.shape)
     mask = torch.empty(like.shape, dtype=like.dtype)

@@ -14,10 +14,10 @@ def initialise(module: nn.Module, scheme: str) -> None:
     """Initialises every attention and feed-forward block below ``module``.
 
     ``paper``: Xavier-uniform for each matrix, with the fused q/k/v of self-attention and k/v of
-    encoder-decoder attention counted as one matrix, and zero biases (tensor2tensor's first
-    release; the paper itself is silent). ``fairseq``: a gain of 1/sqrt(2) on each of q, k and v
-    in both kinds of attention, torch's own default for the feed-forward network and for the
-    biases of q, k and v.
+    encoder-decoder attention counted as one matrix, and zero biases. Deviation: tensor2tensor's
+    first release does so; the paper is silent. ``fairseq``: a gain of 1/sqrt(2) on each of q, k
+    and v in both kinds of attention, torch's own default for the feed-forward network and for
+    the biases of q, k and v.
 
     Raises:
         ValueError: an unknown scheme.
@@ -53,5 +53,6 @@ def _initialise_attention(attention: MultiHeadAttention, scheme: str) -> None:
 def initialise_embedding(embedding: nn.Embedding) -> None:
     """N(0, 1/d_model), so that times sqrt(d_model) (section 3.4) it has variance one."""
     nn.init.normal_(embedding.weight, std=embedding.embedding_dim**-0.5)
+    # Deviation: the paper does not say; padding is an output class, so that its row learns.
     if embedding.padding_idx is not None:
         nn.init.zeros_(embedding.weight[embedding.padding_idx])
