@@ -170,7 +170,8 @@ def test_checkpoint_of_another_vocabulary_is_named(toy, tmp_path):
     other = tmp_path / "data-bin"
     other.mkdir()
     for path in (toy / "data-bin").iterdir():
-        (other / path.name).write_bytes(path.read_bytes())
+        if path.name != "SHA256SUMS":  # which would say first that a dictionary was changed
+            (other / path.name).write_bytes(path.read_bytes())
     for language in ("en", "de"):
         with (other / f"dict.{language}.txt").open("a") as dictionary:
             dictionary.writelines(f"new{i} 1\n" for i in range(8))
