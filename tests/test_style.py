@@ -17,7 +17,7 @@ ALLOWED = {
     "modules": {"modules"},
     "config": {"modules"},
     "fidelity": set(),
-    "departures": {"config", "presets"},
+    "departures": {"analysis", "config", "presets"},
     "embedding": {"modules"},
     "encoder": {"modules", "embedding"},
     "decoder": {"modules", "embedding"},

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
+from .analysis.paper_tables import BASE_RUN, RUNS
 from .config import VaswaniConfig
 from .presets import BASE, PRESETS, Numbers
 
@@ -30,7 +31,6 @@ _TRAINING = {
     "common.bf16": (False,),
     "common.amp": (False,),
 }
-_UPDATES = {"vaswani_big": 300_000, "vaswani_big_en_fr": 300_000}  # section 5.2; 100,000 else
 # Section 5.1 says about 25,000 tokens. Deviation: fairseq's --max-tokens counts places, padding
 # too, of the longer side; as the authors' release, which has 8 x 4,096.
 _BATCH = range(25_000, 33_000)
@@ -79,7 +79,7 @@ def training_departures(cfg: Any) -> list[str]:
     expected = {
         **_TRAINING,
         "criterion.label_smoothing": (smoothing,),
-        "optimization.max_update": (_UPDATES.get(arch, 100_000),),
+        "optimization.max_update": (RUNS.get(arch, BASE_RUN).updates,),
     }
     if cfg.lr_scheduler._name != "noam":
         del expected["optimization.lr"]  # a rate, no factor on equation (3)
