@@ -3,96 +3,130 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq import checkpoint_utils
+from omegaconf import OmegaConf
+from torch import Tensor
 
-from .optimizer_order import parameter_shapes, reorder
-from .safe_loading import CheckpointError, load
+from ..model import VaswaniTransformer
+from .both_models import build_both
+from .optimizer_order import is_adam, reorder
+from .safe_loading import CheckpointError, allow_fairseq_types
 from .saving import save
-from .stock_settings import completed_settings, to_plugin, to_stock
+from .stock_settings import check_is_transformer, completed_settings, to_plugin, to_stock
+from .training_settings import renamed_history, resume_flags, training_sections
 
 _VERSIONS = ("encoder.version", "decoder.version")
-_NAMES = {  # the plugin's, stock fairseq's
-    "criterion_name": ("VaswaniCrossEntropy", "LabelSmoothedCrossEntropyCriterion"),
-    "optimizer_name": ("VaswaniAdam", "FairseqAdam"),
-}
 _OURS_ALONE = ("fp16", "cpu", "fidelity", "length_penalty", "stop_rule")
 _STOCK_TASK = {"fp16": False, "cpu": False, "fidelity": "fairseq"}
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """A checkpoint's contents, brought up to date by fairseq where an older release wrote it.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        CheckpointError: it is damaged, or no checkpoint of fairseq-train.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path}: no such checkpoint")
+    allow_fairseq_types()
+    try:
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    except (KeyError, TypeError, AttributeError):  # what fairseq looks for is not there
+        state = {}
+    if not isinstance(state.get("model"), dict) or not (state.get("cfg") or {}).get("model"):
+        raise CheckpointError(
+            f"{path}: holds no model and settings: give a checkpoint of fairseq-train"
+        )
+    state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+    return state
 
 
 def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
     """A checkpoint for the other side; tensors of model and optimizer keep every bit.
 
     Args:
+        state: what ``read`` gave.
         to: ``stock`` or ``plugin``.
 
     Raises:
         CheckpointError: it is no checkpoint of a Transformer of the other side.
         NoSuchForm: an option stands in the way.
     """
-    cfg = state.get("cfg") or {}
-    header = cfg.get("model") or state.get("args")
-    if not isinstance(header, dict | Namespace) or not isinstance(state.get("model"), dict):
-        raise CheckpointError("holds no model and settings: give a checkpoint of fairseq-train")
+    cfg = state["cfg"]
+    header = cfg["model"]
     is_ours = isinstance(header, dict) and str(header.get("_name", "")).startswith("vaswani_")
     if is_ours != (to == "stock"):
-        raise CheckpointError(f"the checkpoint is {'the plugin' if is_ours else 'stock'}'s already")
-    if to == "stock":
+        raise CheckpointError(
+            f"the checkpoint is {'the plugin' if is_ours else 'stock fairseq'}'s already"
+        )
+    if is_ours:
         settings = completed_settings(header)
-        args = to_stock(settings)
     else:
         args = header if isinstance(header, Namespace) else Namespace(**header)
+        check_is_transformer(args)
         settings = to_plugin(args)
-        args = to_stock(settings)
-    model = _tensors(state["model"], settings, to)
+    args = to_stock(settings)
+    both = build_both(settings, args, state["model"])
+    shapes = both.parameter_shapes()
+    stored = dict(state["model"])
+    if not is_ours:
+        both.stock.upgrade_state_dict(stored)  # names of older releases
+    model = _checked(stored, both.ours)
     converted = {
         **state,
         "args": None,
-        "cfg": {**cfg, "model": args if to == "stock" else settings, "task": _task(state, to)},
-        "model": model,
+        "cfg": {
+            **cfg,
+            "model": args if to == "stock" else settings,
+            "task": _task(cfg.get("task") or {}, to),
+            **training_sections(cfg, to),
+        },
+        "model": model | (dict.fromkeys(_VERSIONS, torch.tensor([3.0])) if is_ours else {}),
+        "optimizer_history": renamed_history(state.get("optimizer_history"), to),
     }
-    converted["optimizer_history"] = [
-        _renamed_history(entry, to) for entry in state.get("optimizer_history") or []
-    ]
+    if "common" in cfg:
+        converted["cfg"]["common"] = {**cfg["common"], "user_dir": None}
     optimizer = state.get("last_optimizer_state")
-    if optimizer and "state" in optimizer:
-        shapes = parameter_shapes(settings, args, model)
-        converted["last_optimizer_state"] = reorder(optimizer, *shapes, to)
+    if optimizer is not None:
+        # Its tensors have no names: their order is known where the model's names are today's.
+        # The output projection of a tied model was not stored before fairseq 0.10.
+        new = model.keys() - state["model"].keys()
+        tied = set() if settings["untie_embeddings"] else {"decoder.output_projection.weight"}
+        if is_adam(optimizer) and new <= tied:
+            converted["last_optimizer_state"] = reorder(optimizer, *shapes, to)
+        else:
+            del converted["last_optimizer_state"]
     return converted
 
 
-def _tensors(model: dict[str, Any], settings: dict[str, Any], to: str) -> dict[str, Any]:
-    tensors = {name: tensor for name, tensor in model.items() if name not in _VERSIONS}
-    if "decoder.output_projection.weight" not in tensors:  # before fairseq 0.10
-        old = "decoder.embed_out" if settings["untie_embeddings"] else "decoder.embed_tokens.weight"
-        tensors["decoder.output_projection.weight"] = tensors[old]
-        tensors.pop("decoder.embed_out", None)
-    if to == "stock":
-        tensors.update((name, torch.tensor([3.0])) for name in _VERSIONS)
+def _checked(stored: dict[str, Tensor], ours: VaswaniTransformer) -> dict[str, Tensor]:
+    """The model's tensors, if they are those of its settings."""
+    unneeded = (*_VERSIONS, "embed_positions._float_tensor", "embed_positions.weights")
+    tensors = {name: t for name, t in stored.items() if not name.endswith(unneeded)}
+    expected = {name: t.shape for name, t in ours.state_dict().items()}
+    found = {name: t.shape for name, t in tensors.items()}
+    if found != expected:
+        name = min(k for k in expected.keys() | found.keys() if found.get(k) != expected.get(k))
+        shapes = [list(s[name]) if name in s else "no such tensor" for s in (expected, found)]
+        raise CheckpointError(
+            f"{name}: expected {shapes[0]} by the model's settings, found {shapes[1]}: the"
+            " checkpoint is not of a plain Transformer, or not whole"
+        )
     return tensors
 
 
-def _task(state: dict[str, Any], to: str) -> dict[str, Any]:
-    cfg = state.get("cfg") or {}
-    old = vars(state["args"]) if state.get("args") is not None else {}
-    keys = ("data", "source_lang", "target_lang", "left_pad_source", "left_pad_target")
-    task = dict(cfg.get("task") or {key: old[key] for key in keys if key in old})
-    for name in _OURS_ALONE:
-        task.pop(name, None)
+def _task(old: dict[str, Any], to: str) -> dict[str, Any]:
+    task = {name: value for name, value in old.items() if name not in _OURS_ALONE}
     if to == "stock":
         return {**task, "_name": "translation"}
     return {**task, **_STOCK_TASK, "_name": "vaswani_translation"}
-
-
-def _renamed_history(entry: dict[str, Any], to: str) -> dict[str, Any]:
-    renamed = dict(entry)
-    for key, (ours, stock) in _NAMES.items():
-        before, after = (ours, stock) if to == "stock" else (stock, ours)
-        if renamed.get(key) == before:
-            renamed[key] = after
-    return renamed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,12 +138,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Converts and writes the output."""
+    state = read(args.input)
     try:
-        converted = convert(load(args.input), args.to)
+        converted = convert(state, args.to)
     except ValueError as error:
         raise ValueError(f"{args.input}: {error}") from None
     save(converted, args.output)
     print(f"checkpoint for {args.to}: {args.output}")
+    if state.get("last_optimizer_state") and "last_optimizer_state" not in converted:
+        print("note: without the optimizer's state, which is not Adam's of today's layout")
+    flags = ["--restore-file", args.output, *resume_flags(converted["cfg"], args.to)]
+    plugin = "" if args.to == "stock" else ' --user-dir "$(transformer-plugin path)"'
+    print(f"to train on: fairseq-train DATA-BIN {shlex.join(flags)}{plugin}")
     if args.to == "stock":
         print(
             "note: length penalty, stop rule and maximum length are options of search, not of the"

@@ -2,61 +2,23 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections import OrderedDict
-from types import SimpleNamespace
 from typing import Any
 
 import torch
-from fairseq.models.transformer import TransformerModel
-from omegaconf import OmegaConf
 from torch import Tensor
 
-from ..model import VaswaniTransformer
 from ..state_names import to_fairseq_names, to_our_names
+from .both_models import Shapes
 from .safe_loading import CheckpointError
 
-Shapes = dict[str, torch.Size]
 _STOCK_GROUP = ("lr", "betas", "eps", "weight_decay", "amsgrad")
 
 
-class _Symbols:
-    """A dictionary of which only its size is known."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Symbols) and self.size == other.size
-
-    def pad(self) -> int:
-        """fairseq's."""
-        return 1
-
-    def eos(self) -> int:
-        """fairseq's."""
-        return 2
-
-
-def parameter_shapes(
-    settings: dict[str, Any], args: Namespace, model: dict[str, Tensor]
-) -> tuple[Shapes, Shapes]:
-    """Names and shapes of our parameters and of stock fairseq's, each in its optimizer's order."""
-    source, target = (
-        _Symbols(model[f"{side}.embed_tokens.weight"].size(0)) for side in ("encoder", "decoder")
-    )
-    if args.share_all_embeddings:
-        target = source
-    task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
-    with torch.device("meta"):
-        ours = VaswaniTransformer.build_model(OmegaConf.create(settings), task)
-        stock = TransformerModel.build_model(Namespace(**vars(args)), task)
-    return tuple(  # type: ignore[return-value]
-        {name: p.shape for name, p in built.named_parameters()} for built in (ours, stock)
-    )
+def is_adam(state: dict[str, Any]) -> bool:
+    """Whether an optimizer's state is Adam's; one that has done no update may be any's."""
+    entries = state.get("state", {}).values()
+    return "state" in state and all({"step", "exp_avg", "exp_avg_sq"} <= set(e) for e in entries)
 
 
 def reorder(state: dict[str, Any], ours: Shapes, stock: Shapes, to: str) -> dict[str, Any]:
@@ -74,6 +36,13 @@ def reorder(state: dict[str, Any], ours: Shapes, stock: Shapes, to: str) -> dict
             f"the optimizer's state is of {len(entries)} tensors, the model has {len(before)}:"
             " train with one device's full state, not a sharded one"
         )
+    found = [] if flat else [entry["exp_avg"].shape for entry in entries]
+    for (name, shape), stored in zip(before.items(), found, strict=False):
+        if stored != shape:
+            raise CheckpointError(
+                f"the optimizer's state of {name} is {list(stored)}, not {list(shape)} as the"
+                " parameter: it is of another model"
+            )
     named: dict[str, OrderedDict[str, Tensor]] = {}
     for moment in ("exp_avg", "exp_avg_sq") if entries else ():
         values = (

@@ -6,6 +6,8 @@ from argparse import Namespace
 from dataclasses import MISSING, fields
 from typing import Any
 
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models.transformer import TransformerModel
 from fairseq.models.transformer.transformer_legacy import base_architecture
 
 from ..config import VaswaniConfig
@@ -23,6 +25,11 @@ _STOCK_NEEDS = {
     "adaptive_input": False,
     "layernorm_embedding": False,
     "no_scale_embedding": False,
+    "no_decoder_final_norm": False,
+    "merge_src_tgt_embed": False,
+    "char_inputs": False,
+    "encoder_xformers_att_config": None,
+    "decoder_xformers_att_config": None,
     "no_token_positional_embeddings": False,
     "no_cross_attention": False,
     "cross_self_attention": False,
@@ -80,6 +87,20 @@ def to_stock(model: dict[str, Any]) -> Namespace:
     args.share_decoder_input_output_embed = not cfg["untie_embeddings"]
     base_architecture(args)
     return args
+
+
+def check_is_transformer(args: Namespace) -> None:
+    """Refuses models that share the names of a Transformer's options alone.
+
+    Raises:
+        NoSuchForm: arch is not one of stock fairseq's Transformers.
+    """
+    arch = getattr(args, "arch", None) or getattr(args, "_name", "transformer")
+    if ARCH_MODEL_REGISTRY.get(arch) is not TransformerModel:
+        raise NoSuchForm(
+            f"the plugin has no form of --arch {arch}: only fairseq's transformer and the"
+            " architectures named after it can be converted"
+        )
 
 
 def to_plugin(args: Namespace) -> dict[str, Any]:
