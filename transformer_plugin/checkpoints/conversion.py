@@ -16,7 +16,7 @@ from torch import Tensor
 from ..model import VaswaniTransformer
 from .both_models import build_both
 from .optimizer_order import is_adam, reorder
-from .safe_loading import CheckpointError, allow_fairseq_types
+from .safe_loading import CheckpointError, allow_fairseq_types, load
 from .saving import save
 from .stock_settings import check_is_transformer, completed_settings, to_plugin, to_stock
 from .training_settings import renamed_history, resume_flags, training_sections
@@ -33,18 +33,20 @@ def read(path: str | Path) -> dict[str, Any]:
         FileNotFoundError: there is no such file.
         CheckpointError: it is damaged, or no checkpoint of fairseq-train.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"{path}: no such checkpoint")
-    allow_fairseq_types()
-    try:
-        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
-    except (KeyError, TypeError, AttributeError):  # what fairseq looks for is not there
+    state = load(path)
+    if isinstance(state, dict) and isinstance(state.get("args"), Namespace):
+        allow_fairseq_types()
+        try:
+            state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+            state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+        except (KeyError, TypeError, AttributeError):  # what fairseq looks for is not there
+            state = {}
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         state = {}
-    if not isinstance(state.get("model"), dict) or not (state.get("cfg") or {}).get("model"):
+    if not isinstance((state.get("cfg") or {}).get("model"), dict | Namespace):
         raise CheckpointError(
             f"{path}: holds no model and settings: give a checkpoint of fairseq-train"
         )
-    state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
     return state
 
 

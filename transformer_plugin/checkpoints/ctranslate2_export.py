@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fairseq.data import Dictionary
 from torch import Tensor
 
 from ..modules.positional_encoding import positional_encoding, positional_encoding_halves
-from .conversion import convert
-from .safe_loading import CheckpointError, load
+from .dictionaries import dictionary_symbols
 from .stock_settings import NoSuchForm, completed_settings
 
-QUANTIZATIONS = ("int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32")
-_LONGEST = 4096  # positions of an encoding that has no end of its own
+QUANTIZATIONS = (
+    *("int8", "int8_float32", "int8_float16", "int8_bfloat16"),
+    *("int16", "float16", "bfloat16", "float32"),
+)
+# Positions of an encoding that has no end of its own: four times what CTranslate2 reads of a
+# sentence unless told otherwise; it refuses longer ones with an error that names the number.
+_LONGEST = 4096
 
 
 def build_spec(state: dict[str, Any], data: str | Path) -> Any:
@@ -57,22 +59,9 @@ def build_spec(state: dict[str, Any], data: str | Path) -> Any:
         for i, layer in enumerate(part.layer):
             _fill_layer(layer, model, f"{side}.layers.{i}", with_memory=side == "decoder")
     spec.decoder.projection.weight = _array(model["decoder.output_projection.weight"])
-    task = state["cfg"]["task"]
-    for language, side, register in (
-        (task["source_lang"], "encoder", spec.register_source_vocabulary),
-        (task["target_lang"], "decoder", spec.register_target_vocabulary),
-    ):
-        path = Path(data) / f"dict.{language}.txt"
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: no such dictionary; give --data the run's data-bin")
-        symbols = list(Dictionary.load(str(path)).symbols)
-        rows = model[f"{side}.embed_tokens.weight"].size(0)
-        if len(symbols) != rows:
-            raise CheckpointError(
-                f"{path}: {len(symbols)} symbols, the model's {side} knows {rows}: give --data the"
-                " folder that the model was trained on"
-            )
-        register(symbols)
+    symbols = dictionary_symbols(state, data)
+    spec.register_source_vocabulary(symbols["encoder"])
+    spec.register_target_vocabulary(symbols["decoder"])
     spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = "<s>", "</s>", "<unk>"
     spec.config.decoder_start_token = "</s>"
     spec.config.add_source_bos = False
@@ -121,44 +110,24 @@ def _array(tensor: Tensor) -> np.ndarray:
     return tensor.detach().float().contiguous().numpy()
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``transformer-plugin export``."""
-    parser.add_argument("input", metavar="IN.pt", help="a checkpoint, the plugin's or stock")
-    parser.add_argument("output", metavar="OUT-DIR")
-    parser.add_argument("--data", required=True, metavar="DATA-BIN", help="has dict.LANGUAGE.txt")
-    parser.add_argument("--to", choices=("ctranslate2", "huggingface"), required=True)
-    parser.add_argument("--quantization", choices=QUANTIZATIONS, help="default: as the weights")
+def write(state: dict[str, Any], folder: Path, data: str | Path, quantization: str | None) -> str:
+    """Writes the model's files into an empty folder.
 
-
-def main(args: argparse.Namespace) -> None:
-    """Writes the model directory."""
-    if args.to == "huggingface":
-        raise NoSuchForm(
-            "no class of transformers represents the model exactly: the nearest, MarianMT, starts"
-            " decoding with padding, not </s>, and counts positions from 0 in halves without the"
-            " paper's interleaving; use --to ctranslate2, or convert --to stock"
-        )
-    output = Path(args.output)
-    if output.exists():
-        raise FileExistsError(f"{output} exists already: remove it, or give another name")
+    Returns:
+        What its user has to know.
+    """
     try:
         import ctranslate2  # noqa: F401
     except ImportError:
         raise ValueError("CTranslate2 is not installed: pip install ctranslate2") from None
-    state = load(args.input)
-    if not isinstance((state.get("cfg") or {}).get("model"), dict):
-        state = convert(state, "plugin")
-    spec = build_spec(state, args.data)
+    spec = build_spec(state, data)
+    longest = len(spec.encoder.position_encodings.encodings)
     spec.validate()
-    if args.quantization:
-        spec.optimize(quantization=args.quantization)
-    else:
-        spec.optimize()
-    output.mkdir(parents=True)
-    spec.save(str(output))
-    print(f"CTranslate2 model: {output}")
-    print(
-        "note: not carried over: the GNMT length penalty; CTranslate2's is len^alpha alone. Same as"
-        " --length-penalty fairseq: length_penalty=alpha, with patience=1 for --stop-rule"
-        " first-finished"
+    spec.optimize(quantization=quantization)
+    spec.save(str(folder))
+    return (
+        "the GNMT length penalty is not carried over: CTranslate2's is len^alpha alone. It searches"
+        " as --length-penalty fairseq --stop-rule first-finished with length_penalty=alpha,"
+        " patience=1. It cuts a source behind max_input_length=1024 tokens unless told otherwise,"
+        f" and refuses one of more than {longest}"
     )
