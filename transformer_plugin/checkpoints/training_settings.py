@@ -60,11 +60,8 @@ def renamed_history(history: list[Section] | None, to: str) -> list[Section]:
     """fairseq-train takes up an optimizer's state only where these names are its own."""
     names = _STOCK_CLASSES if to == "stock" else _CLASSES
     return [
-        {
-            key: names.get(value, value) if key.endswith("_name") else value
-            for key, value in e.items()
-        }
-        for e in history or []
+        entry | {key: names.get(entry[key], entry[key]) for key in _NAMES if key in entry}
+        for entry in history or []
     ]
 
 
@@ -80,7 +77,8 @@ def resume_flags(cfg: dict[str, Any], to: str) -> list[str]:
             flags += _flag(name, section[name]) if name in section else []
         if option == "lr_scheduler":
             flags += _flag("warmup_updates", section.get("warmup_updates"))
-            flags += _flag("lr", *section.get("lr") or [None])
+            rates = section.get("lr") or []  # several: one an epoch
+            flags += ["--lr", ",".join(map(str, rates))] if rates else []
     return flags
 
 
@@ -105,7 +103,7 @@ def _model_flags(model: Any, to: str) -> list[str]:
     return flags
 
 
-def _flag(name: str, value: object = None) -> list[str]:
+def _flag(name: str, value: object) -> list[str]:
     if value is None or value is False:
         return []
     option = f"--{name.replace('_', '-')}"
