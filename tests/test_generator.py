@@ -105,13 +105,7 @@ class Table:
 
     def step(self, tokens, position):
         self.present = tokens
-        return self.log_p[self.past, tokens].clone()
-
-    def normaliser(self, scores):
-        return scores.new_zeros(*scores.shape[:2], 1)
-
-    def largest(self, scores, count):
-        return scores.topk(count, dim=2)
+        yield slice(0, tokens.numel()), self.log_p[self.past, tokens].flatten(0, 1)
 
     def follow(self, parents):
         self.past = self.present.gather(1, parents)
@@ -136,6 +130,7 @@ def test_a_wide_beam_finds_what_brute_force_finds(seed, max_length, alpha):
     words = [0, 3, 4, 5][1:]
     table = Table(vocabulary, seed)
     table.log_p[..., 0] = -math.inf
+    table.log_p = table.log_p.log_softmax(-1)
     expected = []
     for length in range(1, max_length + 1):
         for body in itertools.product(words, repeat=length):

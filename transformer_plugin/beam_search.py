@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,21 +12,19 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from .finished import Finished, LengthPenalty
+from .modules.candidates import largest
 
 _WORTH_SHRINKING = 0.85  # share of sentences still live below which the batch is made smaller
+
+_TINY = 1e-38  # no log-probability is taken to be below log(1e-38) = -87.5
 
 
 class Scorer(Protocol):
     """What beam search asks of a model, or of several together."""
 
-    def step(self, tokens: Tensor, position: int) -> Tensor:
-        """Log-probabilities up to a constant a row, ``[B, k, V]``, of what follows ``[B, k]``."""
-
-    def normaliser(self, scores: Tensor) -> Tensor:
-        """What to take from ``scores`` to make them log-probabilities, ``[B, k, 1]``."""
-
-    def largest(self, scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """The largest of each row of ``[B, k, V]``, and their classes, ``[B, k, count]``."""
+    def step(self, tokens: Tensor, position: int) -> Iterator[tuple[slice, Tensor]]:
+        """What follows each of ``tokens``, ``[B, k]``: some of the B * k rows, and their
+        log-probabilities up to a constant a row, ``[r, V]``, which the caller may change."""
 
     def follow(self, parents: Tensor) -> None:
         """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was, ``[B, k]``."""
@@ -104,22 +103,16 @@ def beam_search(
     history = _History(batch_size, beam_size, device)
 
     for step in range(steps):
-        scores = scorer.step(tokens, step)
-        normaliser = scorer.normaliser(scores)
         forced = _forced_tokens(rules, step, max_lengths, prefix)
-        forced_score = scores.gather(2, forced.clamp_min(0).view(-1, 1, 1).expand_as(normaliser))
-        _forbid(scores, rules, step)
-        top, classes = scorer.largest(scores, min(candidates, scores.size(2)))
-        log_probs = (live.unsqueeze(2) + (top - normaliser)).flatten(1)
+        top, classes, forced_log_p = _likeliest(scorer, tokens, step, forced, rules)
+        log_probs = (live.unsqueeze(2) + top).flatten(1)
         missing = (0, max(0, candidates - log_probs.size(1)))  # of a tiny vocabulary
         cand, index = pad(log_probs, missing, value=-math.inf).topk(candidates, dim=1)
         parents = (index // classes.size(2)).clamp_max(live.size(1) - 1)
         cand_tokens = pad(classes.flatten(1), missing).gather(1, index)
 
         is_forced = forced.ge(0).unsqueeze(1)
-        forced_cand, forced_parents = (live + (forced_score - normaliser).squeeze(2)).sort(
-            dim=1, descending=True
-        )
+        forced_cand, forced_parents = (live + forced_log_p).sort(dim=1, descending=True)
         rest = (0, candidates - forced_cand.size(1))
         cand = torch.where(is_forced, pad(forced_cand, rest, value=-math.inf), cand)
         parents = torch.where(is_forced, pad(forced_parents, rest), parents)
@@ -137,7 +130,7 @@ def beam_search(
 
         over = finished.done(rows, step, live)
         live = live.masked_fill(over.unsqueeze(1), -math.inf)
-        remaining = (~over).nonzero().squeeze(1)
+        remaining = _moved_up(over)
         if remaining.numel() == 0:
             break
         if remaining.numel() < _WORTH_SHRINKING * rows.numel():
@@ -146,6 +139,41 @@ def beam_search(
             max_lengths = max_lengths[remaining]
             prefix = None if prefix is None else prefix[remaining]
     return history.hypotheses(finished, rules.eos)
+
+
+def _moved_up(over: Tensor) -> Tensor:
+    """The sentences that are not over, ``[b]``: in their places those that have one among the
+    first b, and the others in the places of those that are over."""
+    live = (~over).nonzero().squeeze(1)
+    places = torch.arange(live.numel(), device=over.device)
+    places[over[: live.numel()]] = live[live >= live.numel()]
+    return places
+
+
+def _likeliest(
+    scorer: Scorer, tokens: Tensor, step: int, forced: Tensor, rules: Rules
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The likeliest tokens that may follow each of ``tokens``, ``[B, k]``.
+
+    Returns:
+        Log-probabilities and classes of at most 2k, ``[B, k, 2k]``, and the log-probability of
+        the forced token, ``[B, k]``, which means nothing where none is forced.
+    """
+    asked = forced.clamp_min(0).repeat_interleave(tokens.size(1)).unsqueeze(1)  # [B * k, 1]
+    parts = []
+    for rows, scores in scorer.step(tokens, step):
+        p = scores.softmax(dim=1)
+        forced_score = scores.gather(1, asked[rows])
+        _forbid(scores, rules, step)
+        top, classes = largest(scores, min(2 * rules.beam_size, scores.size(1)))
+        # log p = score - log Z for each class, so the likeliest one tells log Z.
+        reference = classes[:, :1]
+        score = top[:, :1] + rules.unknown_penalty * reference.eq(rules.unk)
+        log_z = score - p.gather(1, reference).clamp_min(_TINY).log()
+        parts.append((top - log_z, classes, forced_score - log_z))
+    top, classes, forced_log_p = (torch.cat(part) for part in zip(*parts, strict=True))
+    shape = (*tokens.shape, -1)
+    return top.view(shape), classes.view(shape), forced_log_p.view(tokens.shape)
 
 
 def _forced_tokens(
@@ -208,14 +236,17 @@ class _History:
             beam = torch.where(inside, self.parents[step].gather(1, beam), beam)
             beams[..., step] = beam
         log_probs = totals.diff(dim=2, prepend=torch.zeros_like(totals[..., :1]))
-        tokens, beams, log_probs = tokens.cpu(), beams.cpu(), log_probs.cpu()
         scores = finished.scores.cpu()
-        lengths = (ends + 1).tolist()
+        lengths = torch.where(scores.isfinite(), ends.cpu() + 1, 0)
+        inside = torch.arange(steps) < lengths.unsqueeze(2)
+        flat = lengths.flatten().tolist()
+        parts = zip(
+            scores.flatten().unbind(),
+            *(x.cpu()[inside].split(flat) for x in (tokens, log_probs, beams)),
+            strict=True,
+        )
+        hypotheses = [Hypothesis(t, score, p, b) for score, t, p, b in parts]
         return [
-            [
-                Hypothesis(tokens[b, j, :n], scores[b, j], log_probs[b, j, :n], beams[b, j, :n])
-                for j, n in enumerate(lengths[b])
-                if scores[b, j].isfinite()
-            ]
-            for b in range(self.shape[0])
+            [h for h in hypotheses[i : i + self.shape[1]] if h.tokens.numel()]
+            for i in range(0, len(hypotheses), self.shape[1])
         ]

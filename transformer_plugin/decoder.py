@@ -89,18 +89,21 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
                 all_weights.append((self_weights, encoder_weights))
         return (x if self.norm is None else self.norm(x)), packing, all_weights
 
-    def start(self, memory: Tensor, allowed: Tensor | None) -> list[LayerCache]:
+    def start(
+        self, memory: Tensor, allowed: Tensor | None, num_hypotheses: int = 1
+    ) -> list[LayerCache]:
         """Caches for decoding step by step, one a layer.
 
         Args:
             memory: the encoder's output, ``[B, S, D]``.
             allowed: ``[B, 1, 1, S]``, True = may be seen; None where all may.
+            num_hypotheses: of each sentence, k; room is made for as many as long as the source.
         """
         caches = []
         for layer in self.layers:
             attention = layer.encoder_attention
             keys, values = attention.memory_heads(attention.key_value(memory))
-            caches.append(LayerCache(keys.contiguous(), values.contiguous(), allowed))
+            caches.append(LayerCache(keys, values, allowed, num_hypotheses * memory.size(1)))
         return caches
 
     def step(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from .beam_search import Hypothesis, Rules, beam_search
 from .model import VaswaniTransformer
+from .modules.thread_pool import map_in_threads
 from .scorers import EnsembleScorer, ModelScorer
 
 # Source tokens times hypotheses decoded together: what makes a step's matrix products efficient.
@@ -72,15 +73,19 @@ class VaswaniGenerator(nn.Module):
         lengths = src_tokens.ne(self.rules.pad).sum(dim=1)
         max_lengths = self._max_lengths(src_tokens, lengths)
         results: list[list[Hypothesis]] = [[] for _ in range(src_tokens.size(0))]
-        for sentences in _batches(lengths, self._batch_tokens(src_tokens)):
-            for i, hypotheses in zip(
-                sentences.tolist(),
-                self._search(src_tokens, sentences, max_lengths, prefix_tokens, bos_token),
-                strict=True,
-            ):
+
+        def search(sentences: Tensor) -> list[list[Hypothesis]]:
+            return self._search(src_tokens, sentences, max_lengths, prefix_tokens, bos_token)
+
+        workers = 1 if src_tokens.is_cuda else torch.get_num_threads()
+        batches = _batches(lengths, self._batch_tokens(src_tokens), workers)
+        translated = (map if workers == 1 else map_in_threads)(search, batches)
+        for sentences, found in zip(batches, translated, strict=True):
+            for i, hypotheses in zip(sentences.tolist(), found, strict=True):
                 results[i] = hypotheses
         return [[_fairseq_form(h) for h in hypotheses] for hypotheses in results]
 
+    @torch.no_grad()  # which holds for the thread that it is in
     def _search(
         self,
         src_tokens: Tensor,
@@ -93,7 +98,10 @@ class VaswaniGenerator(nn.Module):
         try:
             source = src_tokens[sentences]
             source = source[:, source.ne(self.rules.pad).any(dim=0)]
-            scorers = [ModelScorer(model, source, self.temperature) for model in self.models]
+            scorers = [
+                ModelScorer(model, source, self.rules.beam_size, self.temperature)
+                for model in self.models
+            ]
             return beam_search(
                 scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers),
                 max_lengths[sentences],
@@ -122,18 +130,22 @@ class VaswaniGenerator(nn.Module):
         return torch.full_like(lengths, min(longest, limit))
 
 
-def _batches(lengths: Tensor, budget: int) -> list[Tensor]:
-    """Sentence numbers, of like length together, at most ``budget`` tokens in each batch."""
-    batches: list[list[int]] = []
-    room = 0
+def _batches(lengths: Tensor, budget: int, workers: int) -> list[Tensor]:
+    """Sentence numbers, of like length together, at most ``budget`` tokens in each batch.
+
+    The last batches are smaller, so that all workers end at about the same time.
+    """
     order = lengths.argsort(descending=True, stable=True)
-    for i, length in zip(order.tolist(), lengths[order].tolist(), strict=True):
-        if room == 0:
-            batches.append([])
-            room = max(1, budget // max(length, 1))
-        batches[-1].append(i)
-        room -= 1
-    return [torch.tensor(batch, device=lengths.device) for batch in batches]
+    sizes = lengths[order].clamp_min(1).tolist()
+    remaining, start = sum(sizes), 0
+    batches = []
+    while start < len(sizes):
+        share = max(budget // 8, remaining // (2 * workers)) if workers > 1 else budget
+        end = start + max(1, min(budget, share) // sizes[start])
+        batches.append(order[start:end])
+        remaining -= sum(sizes[start:end])
+        start = end
+    return batches
 
 
 def _fairseq_form(hypothesis: Hypothesis) -> dict[str, Tensor]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
 from .model import VaswaniTransformer
 from .modules.cache import Ancestry
-from .modules.candidates import largest
-from .modules.log_normaliser import log_normaliser
+from .modules.logit_chunks import LogitChunks
 
 
 class ModelScorer:
@@ -20,6 +18,7 @@ class ModelScorer:
     Args:
         model: in evaluation mode.
         src_tokens: ``[B, S]``.
+        num_hypotheses: of each sentence, k.
         temperature: divides the logits.
     """
 
@@ -27,29 +26,22 @@ class ModelScorer:
         self,
         model: VaswaniTransformer,
         src_tokens: Tensor,
+        num_hypotheses: int,
         temperature: float = 1.0,
     ) -> None:
         self.decoder = model.decoder
         self.temperature = temperature
         memory, packing, _weights = model.encoder.encode(src_tokens)
-        self.caches = self.decoder.start(packing.pad(memory), packing.allowed)
+        self.caches = self.decoder.start(packing.pad(memory), packing.allowed, num_hypotheses)
+        self.chunks = LogitChunks(self.decoder.output_projection)
         self.ancestry = Ancestry(src_tokens.size(0), self.caches[0].memory_keys)
 
-    def step(self, tokens: Tensor, position: int) -> Tensor:
-        """Logits ``[B, k, V]`` of what follows ``tokens``, ``[B, k]``."""
+    def step(self, tokens: Tensor, position: int) -> Iterator[tuple[slice, Tensor]]:
+        """Logits of what follows ``tokens``, ``[B, k]``: some of the B * k rows, and theirs,
+        ``[r, V]``, which hold until the next ones are asked for."""
         x, _weights = self.decoder.step(tokens, position, self.caches, self.ancestry.extend())
-        logits = self.decoder.output_layer(x)
-        return logits if self.temperature == 1.0 else logits / self.temperature
-
-    def normaliser(self, scores: Tensor) -> Tensor:
-        """log of the sum over the classes of exp(logit), ``[B, k, 1]``, float32."""
-        return log_normaliser(scores)
-
-    def largest(self, scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """The largest logits of each hypothesis and their classes, ``[B, k, count]``."""
-        shape = (*scores.shape[:2], count)
-        values, classes = largest(scores.flatten(0, 1), count)
-        return values.view(shape), classes.view(shape)
+        for rows, logits in self.chunks(x.flatten(0, 1)):
+            yield rows, logits if self.temperature == 1.0 else logits.div_(self.temperature)
 
     def follow(self, parents: Tensor) -> None:
         """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was, ``[B, k]``."""
@@ -71,16 +63,12 @@ class EnsembleScorer:
 
     def __init__(self, scorers: Sequence[ModelScorer]) -> None:
         self.scorers = scorers
-        self.largest = scorers[0].largest
 
-    def step(self, tokens: Tensor, position: int) -> Tensor:
-        """Log-probabilities ``[B, k, V]``."""
-        log_p = [s.step(tokens, position).log_softmax(dim=2) for s in self.scorers]
-        return torch.stack(log_p).logsumexp(dim=0) - math.log(len(log_p))
-
-    def normaliser(self, scores: Tensor) -> Tensor:
-        """Zero: they are log-probabilities already."""
-        return scores.new_zeros(*scores.shape[:2], 1)
+    def step(self, tokens: Tensor, position: int) -> Iterator[tuple[slice, Tensor]]:
+        """Logs of the sums of the models' probabilities, as ``ModelScorer.step`` gives logits."""
+        for chunks in zip(*(s.step(tokens, position) for s in self.scorers), strict=True):
+            log_p = torch.stack([logits for _rows, logits in chunks]).log_softmax(dim=2)
+            yield chunks[0][0], log_p.logsumexp(dim=0)
 
     def follow(self, parents: Tensor) -> None:
         """Each model follows, ``[B, k]``."""

@@ -171,6 +171,7 @@ class MultiHeadAttention(nn.Module):
         allowed: Tensor | None = None,
         causal: bool = False,
         need_weights: bool = False,
+        fused: bool = True,
     ) -> tuple[Tensor, Tensor | None]:
         """Attention(Q, K, V) of equation (1) for all heads, concatenated.
 
@@ -181,16 +182,19 @@ class MultiHeadAttention(nn.Module):
             allowed: broadcasts to ``[B, H, T, S]``: True = may be seen, or a float that is added
                 to the scores; None = all may.
             causal: instead of ``allowed``, position i sees the positions up to i.
+            fused: by torch's SDPA where it can; for few queries plain products are faster.
 
         Returns:
             ``[B, T, H * d_v]`` and the weights ``[B, H, T, S]`` in float32, or None.
         """
         dropout = self.dropout if self.training else 0.0
-        if need_weights or not self.score.is_product:
+        dtype = q.dtype
+        if need_weights or not fused or not self.score.is_product:
             if causal:
                 allowed = position_mask(q.size(2), True, 0, q.device)
-            weights = attention_weights(self.score(q, k), allowed)
-            context = torch.matmul(F.dropout(weights, dropout).to(v.dtype), v)
+            weights = attention_weights(self.score(q.to(k.dtype), k), allowed)
+            dropped = F.dropout(weights, dropout) if dropout else weights
+            context = torch.matmul(dropped.to(v.dtype), v).to(dtype)
         else:
             weights = None
             context = fused_attention(

@@ -55,7 +55,7 @@ class AttentionScore(nn.Module):
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         """Scores ``[B, H, T, S]`` of queries ``[B, H, T, K]`` and keys ``[B, H, S, K]``."""
         if self.is_product:
-            return torch.matmul(self.transform(q), k.transpose(2, 3)) * self.scale
+            return torch.matmul(self.transform(q) * self.scale, k.transpose(2, 3))
         asked = torch.matmul(q, self.query_weight).unsqueeze(3)  # [B, H, T, 1, K]
         offered = torch.matmul(k, self.key_weight).unsqueeze(2)  # [B, H, 1, S, K]
         return torch.einsum("bhtsk,hk->bhts", torch.tanh(asked + offered), self.vector)

@@ -7,33 +7,44 @@ import math
 import torch
 from torch import Tensor
 
-_FIRST_CAPACITY = 32  # columns; doubled whenever they are full
+_FIRST_CAPACITY = 32  # columns, where nothing better is known; doubled whenever they are full
 
 
 class LayerCache:
     """Keys and values of one decoder layer, for k hypotheses of each sentence.
 
     Target keys lie side by side, position by position and hypothesis by hypothesis, in a buffer
-    that is never reordered: which of them a hypothesis may see is told by ``Ancestry``.
+    that is never reordered: which of them a hypothesis may see is told by ``Ancestry``. Memory
+    keys, which never change, are kept as the columns that queries are multiplied with.
 
     Args:
         memory_keys: of the encoder's output, ``[B, H, S, K]``, projected once.
         memory_values: ``[B, H, S, d_v]``.
         memory_allowed: ``[B, 1, 1, S]``, True = may be seen; None where all may.
+        columns: how many are likely to be needed.
     """
 
     def __init__(
-        self, memory_keys: Tensor, memory_values: Tensor, memory_allowed: Tensor | None = None
+        self,
+        memory_keys: Tensor,
+        memory_values: Tensor,
+        memory_allowed: Tensor | None = None,
+        columns: int = _FIRST_CAPACITY,
     ) -> None:
         if memory_keys.dtype == torch.bfloat16 and not memory_keys.is_cuda:
             # Attention is in float32 there; so the cache is not converted at each step.
             memory_keys, memory_values = memory_keys.float(), memory_values.float()
-        self.memory_keys = memory_keys
-        self.memory_values = memory_values
+        self._memory_keys = memory_keys.transpose(2, 3).contiguous()  # [B, H, K, S]
+        self.memory_values = memory_values.contiguous()
         self.memory_allowed = memory_allowed
         self.columns = 0
-        self._keys = memory_keys.new_empty(*memory_keys.shape[:2], 0, memory_keys.size(3))
-        self._values = memory_values.new_empty(*memory_values.shape[:2], 0, memory_values.size(3))
+        self._keys = _buffer(memory_keys, columns)
+        self._values = _buffer(memory_values, columns)
+
+    @property
+    def memory_keys(self) -> Tensor:
+        """Of the encoder's output, ``[B, H, S, K]``."""
+        return self._memory_keys.transpose(2, 3)
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Takes up one position of k hypotheses, ``[B, H, k, K]``.
@@ -43,7 +54,7 @@ class LayerCache:
         """
         end = self.columns + k.size(2)
         if end > self._keys.size(2):
-            capacity = max(end, 2 * self._keys.size(2), _FIRST_CAPACITY)
+            capacity = max(end, 2 * self._keys.size(2))
             self._keys = _enlarged(self._keys, self.columns, capacity)
             self._values = _enlarged(self._values, self.columns, capacity)
         self._keys[:, :, self.columns : end] = k
@@ -53,16 +64,33 @@ class LayerCache:
 
     def select(self, sentences: Tensor) -> None:
         """Makes sentence i what sentence ``sentences[i]`` was; also fewer or more of them."""
-        self.memory_keys = self.memory_keys.index_select(0, sentences)
-        self.memory_values = self.memory_values.index_select(0, sentences)
+        if sentences.numel() <= self._keys.size(0):
+            stays = sentences == torch.arange(sentences.numel(), device=sentences.device)
+            moved = (~stays).nonzero().squeeze(1)
+        else:
+            moved = None
+        self._memory_keys = _selected(self._memory_keys, sentences, moved)
+        self.memory_values = _selected(self.memory_values, sentences, moved)
         if self.memory_allowed is not None:
             self.memory_allowed = self.memory_allowed.index_select(0, sentences)
-        self._keys = self._keys[:, :, : self.columns].index_select(0, sentences)
-        self._values = self._values[:, :, : self.columns].index_select(0, sentences)
+        self._keys = _selected(self._keys, sentences, moved)
+        self._values = _selected(self._values, sentences, moved)
+
+
+def _selected(buffer: Tensor, sentences: Tensor, moved: Tensor | None) -> Tensor:
+    """The buffer of these sentences; in place, where those that do not stay are given."""
+    if moved is None:
+        return buffer.index_select(0, sentences)
+    kept = buffer[: sentences.numel()]
+    return kept.index_copy_(0, moved, buffer.index_select(0, sentences[moved]))
+
+
+def _buffer(like: Tensor, columns: int) -> Tensor:
+    return like.new_empty(*like.shape[:2], columns, like.size(3))
 
 
 def _enlarged(buffer: Tensor, used: int, capacity: int) -> Tensor:
-    larger = buffer.new_empty(*buffer.shape[:2], capacity, buffer.size(3))
+    larger = _buffer(buffer, capacity)
     larger[:, :, :used] = buffer[:, :, :used]
     return larger
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
-_BLOCK = 64  # classes, spread evenly, whose maximum stands for them in the first round
+_LANES = 16  # numbers that a CPU compares at once
 
 
 def largest(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -21,11 +23,12 @@ def largest(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
         Values and classes, ``[R, k]``.
     """
     rows, classes = logits.shape
-    whole = classes // _BLOCK * _BLOCK
-    blocks = whole // _BLOCK
+    blocks = int(math.sqrt(k * classes)) // _LANES * _LANES  # as much work in either round
     if logits.is_cuda or blocks <= 2 * k:
         return logits.topk(k, dim=1)
-    maxima = logits[:, :whole].unflatten(1, (_BLOCK, blocks)).amax(dim=1)  # [R, blocks]
+    block = classes // blocks  # classes, spread evenly, whose maximum stands for them
+    whole = block * blocks
+    maxima = logits[:, :whole].unflatten(1, (block, blocks)).amax(dim=1)  # [R, blocks]
     chosen = maxima.topk(k, dim=1, sorted=False).indices
     index = (chosen.unsqueeze(2) + torch.arange(0, whole, blocks, device=logits.device)).flatten(1)
     if whole < classes:

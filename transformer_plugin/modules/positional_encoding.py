@@ -63,10 +63,10 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, positions: Tensor, max_length: int) -> Tensor:
         """Encodings ``[N, D]`` of positions ``[N]``, all below ``max_length``."""
-        needed = self.first_position + max_length
-        if needed > self.table.size(0):
-            self.table = self.encoding(2 * needed, self.d_model).to(self.table)
-        return self.table[self.first_position :].index_select(0, positions)
+        table, needed = self.table, self.first_position + max_length
+        if needed > table.size(0):
+            self.table = table = self.encoding(2 * needed, self.d_model).to(table)
+        return table[self.first_position :].index_select(0, positions)
 
 
 class LearnedPositionalEncoding(nn.Module):
