@@ -16,6 +16,7 @@ from .scorers import EnsembleScorer, ModelScorer
 # Source tokens times hypotheses decoded together: what makes a step's matrix products efficient.
 _CPU_BATCH = 8192
 _GPU_BATCH = 65536
+_NONE = torch.empty(0)
 
 
 class VaswaniGenerator(nn.Module):
@@ -153,6 +154,6 @@ def _fairseq_form(hypothesis: Hypothesis) -> dict[str, Tensor]:
         "tokens": hypothesis.tokens,
         "score": hypothesis.score,
         "positional_scores": hypothesis.log_probs,
-        "attention": torch.empty(0),
-        "alignment": torch.empty(0),
+        "attention": _NONE,
+        "alignment": _NONE,
     }

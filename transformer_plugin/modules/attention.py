@@ -171,7 +171,6 @@ class MultiHeadAttention(nn.Module):
         allowed: Tensor | None = None,
         causal: bool = False,
         need_weights: bool = False,
-        fused: bool = True,
     ) -> tuple[Tensor, Tensor | None]:
         """Attention(Q, K, V) of equation (1) for all heads, concatenated.
 
@@ -182,14 +181,13 @@ class MultiHeadAttention(nn.Module):
             allowed: broadcasts to ``[B, H, T, S]``: True = may be seen, or a float that is added
                 to the scores; None = all may.
             causal: instead of ``allowed``, position i sees the positions up to i.
-            fused: by torch's SDPA where it can; for few queries plain products are faster.
 
         Returns:
             ``[B, T, H * d_v]`` and the weights ``[B, H, T, S]`` in float32, or None.
         """
         dropout = self.dropout if self.training else 0.0
         dtype = q.dtype
-        if need_weights or not fused or not self.score.is_product:
+        if need_weights or not self.score.is_product:
             if causal:
                 allowed = position_mask(q.size(2), True, 0, q.device)
             weights = attention_weights(self.score(q.to(k.dtype), k), allowed)

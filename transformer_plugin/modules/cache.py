@@ -14,8 +14,7 @@ class LayerCache:
     """Keys and values of one decoder layer, for k hypotheses of each sentence.
 
     Target keys lie side by side, position by position and hypothesis by hypothesis, in a buffer
-    that is never reordered: which of them a hypothesis may see is told by ``Ancestry``. Memory
-    keys, which never change, are kept as the columns that queries are multiplied with.
+    that is never reordered: which of them a hypothesis may see is told by ``Ancestry``.
 
     Args:
         memory_keys: of the encoder's output, ``[B, H, S, K]``, projected once.
@@ -34,17 +33,12 @@ class LayerCache:
         if memory_keys.dtype == torch.bfloat16 and not memory_keys.is_cuda:
             # Attention is in float32 there; so the cache is not converted at each step.
             memory_keys, memory_values = memory_keys.float(), memory_values.float()
-        self._memory_keys = memory_keys.transpose(2, 3).contiguous()  # [B, H, K, S]
+        self.memory_keys = memory_keys.contiguous()
         self.memory_values = memory_values.contiguous()
         self.memory_allowed = memory_allowed
         self.columns = 0
         self._keys = _buffer(memory_keys, columns)
         self._values = _buffer(memory_values, columns)
-
-    @property
-    def memory_keys(self) -> Tensor:
-        """Of the encoder's output, ``[B, H, S, K]``."""
-        return self._memory_keys.transpose(2, 3)
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Takes up one position of k hypotheses, ``[B, H, k, K]``.
@@ -64,25 +58,26 @@ class LayerCache:
 
     def select(self, sentences: Tensor) -> None:
         """Makes sentence i what sentence ``sentences[i]`` was; also fewer or more of them."""
-        if sentences.numel() <= self._keys.size(0):
+        moved: Tensor | None = None
+        if sentences.numel() <= self._keys.size(0):  # in place, and most stay where they are
             stays = sentences == torch.arange(sentences.numel(), device=sentences.device)
             moved = (~stays).nonzero().squeeze(1)
-        else:
-            moved = None
-        self._memory_keys = _selected(self._memory_keys, sentences, moved)
-        self.memory_values = _selected(self.memory_values, sentences, moved)
+        length = self.memory_keys.size(2)
+        self.memory_keys = _selected(self.memory_keys, length, sentences, moved)
+        self.memory_values = _selected(self.memory_values, length, sentences, moved)
         if self.memory_allowed is not None:
             self.memory_allowed = self.memory_allowed.index_select(0, sentences)
-        self._keys = _selected(self._keys, sentences, moved)
-        self._values = _selected(self._values, sentences, moved)
+        self._keys = _selected(self._keys, self.columns, sentences, moved)
+        self._values = _selected(self._values, self.columns, sentences, moved)
 
 
-def _selected(buffer: Tensor, sentences: Tensor, moved: Tensor | None) -> Tensor:
-    """The buffer of these sentences; in place, where those that do not stay are given."""
+def _selected(buffer: Tensor, used: int, sentences: Tensor, moved: Tensor | None) -> Tensor:
+    """The buffer of these sentences, whose first ``used`` columns hold something."""
     if moved is None:
         return buffer.index_select(0, sentences)
     kept = buffer[: sentences.numel()]
-    return kept.index_copy_(0, moved, buffer.index_select(0, sentences[moved]))
+    kept[:, :, :used].index_copy_(0, moved, buffer[:, :, :used][sentences[moved]])
+    return kept
 
 
 def _buffer(like: Tensor, columns: int) -> Tensor:

@@ -152,11 +152,7 @@ class DecoderLayer(nn.Module):
             k, v = cache.append(k, v)
             seen = slice(-(attention.window + 1) * x.size(1) if attention.window else 0, None)
             context, _ = attention.attend(
-                q,
-                k[:, :, seen],
-                v[:, :, seen],
-                None if allowed is None else allowed[..., seen],
-                fused=False,
+                q, k[:, :, seen], v[:, :, seen], None if allowed is None else allowed[..., seen]
             )
             return attention.output(context)
 
@@ -170,7 +166,6 @@ class DecoderLayer(nn.Module):
                 cache.memory_values,
                 cache.memory_allowed,
                 need_weights=need_weights,
-                fused=False,
             )
             return attention.output(context)
 
