@@ -86,7 +86,7 @@ class VaswaniGenerator(nn.Module):
                 results[i] = hypotheses
         return [[_fairseq_form(h) for h in hypotheses] for hypotheses in results]
 
-    @torch.no_grad()  # which holds for the thread that it is in
+    @torch.inference_mode()  # which holds for the thread that it is in
     def _search(
         self,
         src_tokens: Tensor,

@@ -35,6 +35,9 @@ class LayerCache:
             memory_keys, memory_values = memory_keys.float(), memory_values.float()
         self.memory_keys = memory_keys.contiguous()
         self.memory_values = memory_values.contiguous()
+        if memory_allowed is not None:  # as what is added to the scores, once for all steps
+            hidden = memory_keys.new_full((), -math.inf)
+            memory_allowed = torch.where(memory_allowed, 0.0, hidden)
         self.memory_allowed = memory_allowed
         self.columns = 0
         self._keys = _buffer(memory_keys, columns)

@@ -79,7 +79,7 @@ class Packing:
             return rows.view(shape)
         size = self.batch_size * self.max_length
         flat = rows.new_zeros(size + 1, *shape[2:])  # and a place for what is idle
-        return flat.index_copy(0, self.index, rows)[:size].view(shape)
+        return flat.index_copy_(0, self.index, rows)[:size].view(shape)
 
     def pack(self, rectangle: Tensor) -> Tensor:
         """The rectangle ``[B, L, ...]`` to the rows of its real tokens, ``[N, ...]``."""
