@@ -8,13 +8,14 @@ import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
-from transformer_plugin.beam_search import Rules, beam_search
+from transformer_plugin.beam_search import beam_search
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.modules.candidates import largest
 from transformer_plugin.modules.length_penalty import (
     fairseq_length_penalty,
     gnmt_length_penalty,
 )
+from transformer_plugin.next_tokens import Rules
 
 EOS, PAD, UNK = 2, 1, 3
 SOURCES = [9, 3, 6, 7, 4, 5, 8, 2]

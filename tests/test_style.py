@@ -28,7 +28,8 @@ ALLOWED = {
     "noam": set(),
     "adam": set(),
     "finished": {"modules"},
-    "beam_search": {"modules", "finished"},
+    "next_tokens": {"modules", "finished"},
+    "beam_search": {"finished", "next_tokens"},
     "scorers": {"modules", "model"},
 }
 FORBIDDEN = {"cli", "tests", "bench"}

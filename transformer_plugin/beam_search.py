@@ -3,58 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .finished import Finished, LengthPenalty
-from .modules.candidates import largest
+from .finished import Finished
+from .next_tokens import NextTokens, Rules, Scorer
 
 _WORTH_SHRINKING = 0.85  # share of sentences still live below which the batch is made smaller
-
-_TINY = 1e-38  # no log-probability is taken to be below log(1e-38) = -87.5
-
-
-class Scorer(Protocol):
-    """What beam search asks of a model, or of several together."""
-
-    def step(self, tokens: Tensor, position: int) -> Iterator[tuple[slice, Tensor]]:
-        """What follows each of ``tokens``, ``[B, k]``: some of the B * k rows, and their
-        log-probabilities up to a constant a row, ``[r, V]``, which the caller may change."""
-
-    def follow(self, parents: Tensor) -> None:
-        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was, ``[B, k]``."""
-
-    def select(self, sentences: Tensor) -> None:
-        """Keeps these sentences alone, ``[b]``."""
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How to search; defaults are section 6.1's.
-
-    Attributes:
-        beam_size: hypotheses kept of each sentence, k.
-        length_penalty: lp of a length, end of sentence counted.
-        stop_rule: see ``Finished``.
-        min_length: shortest hypothesis, end of sentence not counted.
-        unknown_penalty: taken from the log-probability of the unknown word.
-        eos, pad, unk: the special symbols.
-    """
-
-    beam_size: int
-    length_penalty: LengthPenalty
-    stop_rule: str
-    eos: int
-    pad: int
-    unk: int
-    min_length: int = 1
-    unknown_penalty: float = 0.0
-
 
 @dataclass(frozen=True)
 class Hypothesis:
@@ -101,10 +59,11 @@ def beam_search(
     first = rules.eos if first_token is None else first_token
     tokens = torch.full((batch_size, 1), first, device=device)
     history = _History(batch_size, beam_size, device)
+    next_tokens = NextTokens(rules)
 
     for step in range(steps):
         forced = _forced_tokens(rules, step, max_lengths, prefix)
-        top, classes, forced_log_p = _likeliest(scorer, tokens, step, forced, rules)
+        top, classes, forced_log_p = next_tokens.likeliest(scorer, tokens, step, forced)
         log_probs = (live.unsqueeze(2) + top).flatten(1)
         missing = (0, max(0, candidates - log_probs.size(1)))  # of a tiny vocabulary
         cand, index = pad(log_probs, missing, value=-math.inf).topk(candidates, dim=1)
@@ -150,32 +109,6 @@ def _moved_up(over: Tensor) -> Tensor:
     return places
 
 
-def _likeliest(
-    scorer: Scorer, tokens: Tensor, step: int, forced: Tensor, rules: Rules
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The likeliest tokens that may follow each of ``tokens``, ``[B, k]``.
-
-    Returns:
-        Log-probabilities and classes of at most 2k, ``[B, k, 2k]``, and the log-probability of
-        the forced token, ``[B, k]``, which means nothing where none is forced.
-    """
-    asked = forced.clamp_min(0).repeat_interleave(tokens.size(1)).unsqueeze(1)  # [B * k, 1]
-    parts = []
-    for rows, scores in scorer.step(tokens, step):
-        p = scores.softmax(dim=1)
-        forced_score = scores.gather(1, asked[rows])
-        _forbid(scores, rules, step)
-        top, classes = largest(scores, min(2 * rules.beam_size, scores.size(1)))
-        # log p = score - log Z for each class, so the likeliest one tells log Z.
-        reference = classes[:, :1]
-        score = top[:, :1] + rules.unknown_penalty * reference.eq(rules.unk)
-        log_z = score - p.gather(1, reference).clamp_min(_TINY).log()
-        parts.append((top - log_z, classes, forced_score - log_z))
-    top, classes, forced_log_p = (torch.cat(part) for part in zip(*parts, strict=True))
-    shape = (*tokens.shape, -1)
-    return top.view(shape), classes.view(shape), forced_log_p.view(tokens.shape)
-
-
 def _forced_tokens(
     rules: Rules, step: int, max_lengths: Tensor, prefix: Tensor | None
 ) -> Tensor:
@@ -188,15 +121,6 @@ def _forced_tokens(
     if prefix is not None and step < prefix.size(1):
         forced = prefix[:, step].masked_fill(prefix[:, step].eq(rules.pad), -1)
     return forced.masked_fill(max_lengths.le(step), rules.eos)
-
-
-def _forbid(scores: Tensor, rules: Rules, step: int) -> None:
-    """Takes out, in place, what no hypothesis may choose."""
-    scores[..., rules.pad] = -math.inf
-    if rules.unknown_penalty:
-        scores[..., rules.unk] -= rules.unknown_penalty
-    if step < rules.min_length:
-        scores[..., rules.eos] = -math.inf
 
 
 class _History:

@@ -8,13 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .beam_search import Hypothesis, Rules, beam_search
+from .beam_search import Hypothesis, beam_search
 from .model import VaswaniTransformer
 from .modules.thread_pool import map_in_threads
+from .next_tokens import Rules
 from .scorers import EnsembleScorer, ModelScorer
 
 # Source tokens times hypotheses decoded together: what makes a step's matrix products efficient.
-_CPU_BATCH = 8192
+_CPU_BATCH = 16384
 _GPU_BATCH = 65536
 _NONE = torch.empty(0)
 
@@ -141,7 +142,7 @@ def _batches(lengths: Tensor, budget: int, workers: int) -> list[Tensor]:
     remaining, start = sum(sizes), 0
     batches = []
     while start < len(sizes):
-        share = max(budget // 8, remaining // (2 * workers)) if workers > 1 else budget
+        share = max(budget // 4, 2 * remaining // (3 * workers)) if workers > 1 else budget
         end = start + max(1, min(budget, share) // sizes[start])
         batches.append(order[start:end])
         remaining -= sum(sizes[start:end])
@@ -150,10 +151,10 @@ def _batches(lengths: Tensor, budget: int, workers: int) -> list[Tensor]:
 
 
 def _fairseq_form(hypothesis: Hypothesis) -> dict[str, Tensor]:
-    return {
-        "tokens": hypothesis.tokens,
-        "score": hypothesis.score,
-        "positional_scores": hypothesis.log_probs,
+    return {  # copies, which fairseq may change: it could not what is made in inference mode
+        "tokens": hypothesis.tokens.clone(),
+        "score": hypothesis.score.clone(),
+        "positional_scores": hypothesis.log_probs.clone(),
         "attention": _NONE,
         "alignment": _NONE,
     }

@@ -16,14 +16,15 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II, DictConfig
 from torch import nn
 
-from .beam_search import Rules
 from .binarised_data import check_data
 from .config import completed
+from .decode_precision import PRECISIONS, in_precision
 from .departures import decoding_departures, model_departures, training_departures
 from .fidelity import FIDELITIES
 from .generator import VaswaniGenerator
 from .model import VaswaniTransformer
 from .modules.length_penalty import LENGTH_PENALTIES
+from .next_tokens import Rules
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +79,14 @@ class VaswaniTranslationConfig(TranslationConfig):
             " authors' release; first-finished: until as many as --beam have ended, as fairseq"
         },
     )
+    decode_precision: Optional[ChoiceEnum(list(PRECISIONS))] = field(
+        default=None,
+        metadata={
+            "help": "arithmetic of decoding from a checkpoint; default: that of the checkpoint, or"
+            " what --fp16 or --bf16 says. bf16 is the fastest on CPUs with AVX-512 or AMX, int8 is"
+            " for CPUs alone, fp16 for GPUs alone"
+        },
+    )
     fp16: bool = II("common.fp16")
     cpu: bool = II("common.cpu")
 
@@ -86,7 +95,7 @@ class VaswaniTranslationConfig(TranslationConfig):
 class VaswaniTranslationTask(TranslationTask):
     """Translation of one language into another."""
 
-    _any_length = False
+    _from_checkpoint = False
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -119,7 +128,7 @@ class VaswaniTranslationTask(TranslationTask):
         if isinstance(model, VaswaniTransformer):
             if from_checkpoint:
                 model.take_any_length()
-                self._any_length = True
+                self._from_checkpoint = True
             found = model_departures(cfg)
             if not from_checkpoint and isinstance(cfg, DictConfig):
                 # fairseq keeps each part tied to the whole for its interpolations.
@@ -129,7 +138,7 @@ class VaswaniTranslationTask(TranslationTask):
 
     def max_positions(self) -> tuple[int, int] | None:
         """Longest source and target in tokens, or None: what the model says."""
-        return None if self._any_length else super().max_positions()
+        return None if self._from_checkpoint else super().max_positions()
 
     def get_batch_iterator(self, dataset: FairseqDataset, **options: Any) -> Any:
         """As fairseq's, but with every sentence of a set that is not trained on.
@@ -169,6 +178,9 @@ class VaswaniTranslationTask(TranslationTask):
             return self._build_stock_generator(
                 models, args, reasons, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn
             )
+        precision = self.cfg.decode_precision
+        if precision and self._from_checkpoint:  # not the model that is being trained
+            models = [in_precision(model, str(precision)) for model in models]
         penalty = functools.partial(
             LENGTH_PENALTIES[self._rule("length_penalty")], alpha=options["lenpen"]
         )

@@ -24,7 +24,7 @@ class LogitChunks:
 
     def __init__(self, projection: nn.Module) -> None:
         self.projection = projection
-        self._buffer: Tensor | None = None
+        self._buffers: dict[torch.dtype, Tensor] = {}
 
     def __call__(self, features: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Logits of ``[R, D]``: which rows, and their logits ``[r, V]`` in float32, which hold
@@ -44,10 +44,15 @@ class LogitChunks:
         weight = self.projection.weight
         if not isinstance(weight, Tensor):  # a method: that of a quantised layer
             return self.projection(features)
-        if self._buffer is None:
-            size = (self._rows(features), weight.size(0))
-            self._buffer = torch.empty(size, dtype=torch.float32, device=weight.device)
-        out = self._buffer[: features.size(0)]
+        products = self._buffer(features, weight.dtype)
+        torch.mm(features, weight.t(), out=products)
         if weight.dtype == torch.float32:
-            return torch.mm(features, weight.t(), out=out)
-        return out.copy_(torch.mm(features, weight.t()))
+            return products
+        return self._buffer(features, torch.float32).copy_(products)
+
+    def _buffer(self, features: Tensor, dtype: torch.dtype) -> Tensor:
+        buffer = self._buffers.get(dtype)
+        if buffer is None or buffer.size(0) < features.size(0):
+            size = (features.size(0), self.projection.out_features)
+            self._buffers[dtype] = buffer = torch.empty(size, dtype=dtype, device=features.device)
+        return buffer[: features.size(0)]

@@ -1,0 +1,172 @@
+"""Speed of decoding: the plugin against stock fairseq and peers, round by round in one run.
+
+Each system holds the same trained model in a process of its own and translates the same sentences
+by fairseq's rules; the processes take turns, so that what else the machine does slows all of them
+alike. Times are medians of the rounds, without start-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import sacrebleu
+import torch
+from decoding_plot import write_plot
+from decoding_systems import PACKAGES, Setting, installed
+from decoding_worker import Worker
+from whole_process import whole_process
+
+REPO = Path(__file__).resolve().parent.parent
+RUN = REPO / "runs/multi30k_en_de"
+DEFAULT = {"cpu": ["fp32", "bf16", "int8"], "cuda": ["fp32", "fp16", "bf16"]}
+# What each system computes in; the first is what stock does best on that device.
+STOCK = {"cpu": ["fp32"], "cuda": ["fp16", "fp32"]}
+CTRANSLATE2 = {"cpu": ["fp32", "int8"], "cuda": ["fp16", "int8"]}
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--path", type=Path, default=RUN / "averaged.pt", help="of the plugin")
+    parser.add_argument("--data-bin", type=Path, default=RUN / "data-bin")
+    parser.add_argument("--subset", default="test")
+    parser.add_argument("--precision", nargs="+", choices=("fp32", "bf16", "fp16", "int8"))
+    parser.add_argument("--beam", nargs="+", type=int, default=[4, 1])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--peers", nargs="+", default=["all"], choices=["all", "none", *PACKAGES], metavar="PEER",
+        help=f"all, none, or some of {', '.join(PACKAGES)}",
+    )  # fmt: skip
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument(
+        "--whole-process", action="store_true", help="also time all of fairseq-generate"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
+    parser.add_argument("--plot", metavar="FILE", help="draw them")
+    args = parser.parse_args()
+    for name in ("path", "data_bin"):
+        if not getattr(args, name).exists():
+            parser.error(
+                f"{getattr(args, name)}: no such file; train one with recipes/run.sh multi30k_en_de,"
+                f" or give --{name.replace('_', '-')}"
+            )
+    if args.rounds < 1 or min(args.beam) < 1:
+        parser.error("--rounds and --beam must be at least 1")
+    return args
+
+
+def contenders(args: argparse.Namespace) -> list[tuple[str, str]]:
+    """System and precision of each worker; stock, what the others are compared with, first."""
+    chosen = [("stock", precision) for precision in STOCK[args.device]]
+    chosen += [("plugin", precision) for precision in args.precision or DEFAULT[args.device]]
+    for peer, package in PACKAGES.items():
+        if "all" not in args.peers and peer not in args.peers:
+            continue
+        if not installed(peer):
+            print(f"{peer} is left out: {package} is not installed", file=sys.stderr)
+            continue
+        of_peer = CTRANSLATE2[args.device] if package == "ctranslate2" else STOCK[args.device][:1]
+        chosen += [(peer, precision) for precision in of_peer]
+    return chosen
+
+
+def measure(args: argparse.Namespace, scratch: str) -> list[dict[str, Any]]:
+    """One row a system, precision and beam.
+
+    Raises:
+        RuntimeError: a system failed.
+    """
+    workers = []
+    for system, precision in contenders(args):
+        print(f"starting {system} {precision}", file=sys.stderr)
+        workers.append(
+            Worker(
+                Setting(
+                    system, precision, args.device, str(args.path), str(args.data_bin),
+                    args.subset, scratch,
+                )
+            )
+        )  # fmt: skip
+    references = workers[0].references
+    rows = []
+    for beam in args.beam:
+        for worker in workers:
+            print(f"beam {beam}: {worker.name} settles on {worker.tune(beam)}", file=sys.stderr)
+        for number in range(args.rounds):
+            print(f"beam {beam}: round {number + 1} of {args.rounds}", file=sys.stderr)
+            for worker in workers:
+                worker.round(beam)
+        stock = workers[0]
+        for worker in workers:
+            seconds = median(worker.seconds[beam])
+            found = worker.hypotheses[beam]
+            same = sum(a == b for a, b in zip(found, stock.hypotheses[beam], strict=True))
+            rows.append(
+                {
+                    "system": worker.setting.system,
+                    "precision": worker.setting.precision,
+                    "beam": beam,
+                    "seconds": seconds,
+                    "ratio_to_stock": median(stock.seconds[beam]) / seconds,
+                    "bleu": sacrebleu.corpus_bleu(found, [references]).score,
+                    "identical_to_stock": same / len(found),
+                }
+            )
+    for worker in workers:
+        worker.stop()
+    return rows
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """The rows for people."""
+    print(f"{'system':22}{'precision':10}{'beam':>5}{'seconds':>9}{'stock / it':>12}{'BLEU':>8}"
+          f"{'as stock':>10}")  # fmt: skip
+    for row in rows:
+        print(
+            f"{row['system']:22}{row['precision']:10}{row['beam']:5}{row['seconds']:9.2f}"
+            f"{row['ratio_to_stock']:12.2f}{row['bleu']:8.2f}{row['identical_to_stock']:10.1%}"
+        )
+
+
+def main() -> None:
+    """Measures, prints, and writes what was asked for."""
+    args = parse_arguments()
+    logging.disable(logging.INFO)
+    if args.device == "cuda" and not torch.cuda.is_available():
+        print("skipped: --device cuda, and no GPU is at hand")
+        return
+    print(
+        f"{args.path}, {args.subset} of {args.data_bin}, {args.device}, torch {torch.__version__},"
+        f" {torch.get_num_threads()} threads"
+    )
+    with ExitStack() as stack:
+        scratch = stack.enter_context(TemporaryDirectory())
+        try:
+            rows = measure(args, scratch)
+            print_table(rows)
+            if args.whole_process:
+                for line in whole_process(
+                    args.path, args.data_bin, args.subset, args.device, Path(scratch)
+                ):
+                    print(line)
+        except RuntimeError as error:
+            sys.exit(str(error))
+    if args.json:
+        partial = args.json.with_name(args.json.name + ".partial")
+        partial.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        os.replace(partial, args.json)
+    if args.plot:
+        write_plot(rows, args.plot)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""The systems that are compared: each translates the same sentences with the same weights."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from decoding_stock import stock_model
+from fairseq import checkpoint_utils, utils
+from fairseq.data import Dictionary
+from fairseq.data.data_utils import post_process
+from fairseq.tasks import FairseqTask
+from torch import nn
+
+from transformer_plugin.checkpoints.safe_loading import load
+from transformer_plugin.decode_precision import in_precision
+
+# Translates with a beam, in batches of so many sentences (0: of the system's own choice).
+Translate = Callable[[int, int], list[str]]
+# CTranslate2 as it comes, all threads on one batch; and with a thread for each of several batches.
+PACKAGES = {"ctranslate2": "ctranslate2", "ctranslate2-parallel": "ctranslate2"}
+SIZES = [128, 32, 64, 256]  # sentences a batch, of which each peer's fastest is taken
+ALPHA, LONGEST = 0.6, 200  # of the length penalty len^alpha; tokens of a hypothesis
+CTRANSLATE2_TYPES = {"fp32": "float32", "fp16": "float16", "int8": "int8"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What one worker translates with."""
+
+    system: str  # plugin, stock, or one of PACKAGES
+    precision: str  # fp32, bf16, fp16 or int8
+    device: str  # cpu or cuda
+    path: str
+    data_bin: str
+    subset: str
+    scratch: str  # a folder that ends with the run
+
+
+def installed(peer: str) -> bool:
+    """Whether the peer's package can be imported."""
+    return find_spec(PACKAGES[peer]) is not None
+
+
+def build(setting: Setting) -> tuple[Translate, list[int]]:
+    """The system, and the batch sizes to try."""
+    if setting.system == "plugin":
+        return _build_plugin(setting), [0]
+    if setting.system == "stock":
+        return _build_stock(setting), SIZES
+    return _build_ctranslate2(setting), SIZES
+
+
+def references(setting: Setting) -> list[str]:
+    """The reference translations, as text."""
+    _model, task = _load(setting)
+    data_set = task.dataset(setting.subset)
+    return [_text(data_set[i]["target"], task.target_dictionary) for i in range(len(data_set))]
+
+
+@cache
+def _load(setting: Setting) -> tuple[nn.Module, FairseqTask]:
+    """The plugin's model and its task with the subset loaded, as fairseq-generate does."""
+    overrides = {
+        "data": setting.data_bin,
+        "length_penalty": "fairseq",
+        "stop_rule": "first-finished",
+    }
+    (model,), _cfg, task = checkpoint_utils.load_model_ensemble_and_task(
+        [setting.path], arg_overrides=overrides
+    )
+    task.load_dataset(setting.subset)
+    return model, task
+
+
+def _build_plugin(setting: Setting) -> Translate:
+    model, task = _load(setting)
+    model = model.eval().to(setting.device)
+    return _by_fairseq(in_precision(model, setting.precision), task, setting)
+
+
+def _build_stock(setting: Setting) -> Translate:
+    _model, task = _load(setting)
+    model = stock_model(load(setting.path), task).eval().to(setting.device)
+    if setting.precision == "fp16":
+        model.half()
+    return _by_fairseq(model, task, setting)
+
+
+def _by_fairseq(model: nn.Module, task: FairseqTask, setting: Setting) -> Translate:
+    """Through the task, as fairseq-generate does: the task takes the plugin's search for the
+    plugin's model, and fairseq's for fairseq's."""
+    data_set = task.dataset(setting.subset)
+
+    def translate(beam: int, size: int) -> list[str]:
+        options = Namespace(
+            beam=beam, lenpen=ALPHA, max_len_a=0.0, max_len_b=LONGEST, min_len=1, unkpen=0.0,
+            temperature=1.0,
+        )  # fmt: skip
+        generator = task.build_generator([model], options)
+        batches = task.get_batch_iterator(
+            dataset=data_set,
+            max_sentences=size or None,
+            max_tokens=None if size else 12_000,  # fairseq-generate's own
+        ).next_epoch_itr(shuffle=False)
+        found = {}
+        for sample in batches:
+            if setting.device == "cuda":
+                sample = utils.move_to_cuda(sample)
+            for i, hypotheses in zip(
+                sample["id"].tolist(), task.inference_step(generator, [model], sample), strict=True
+            ):
+                found[i] = _text(hypotheses[0]["tokens"].cpu(), task.target_dictionary)
+        return [found[i] for i in range(len(data_set))]
+
+    return translate
+
+
+def _build_ctranslate2(setting: Setting) -> Translate:
+    import ctranslate2
+
+    _model, task = _load(setting)
+    folder = Path(setting.scratch) / "ctranslate2"
+    if not folder.exists():
+        subprocess.run(
+            [
+                *(sys.executable, "-m", "transformer_plugin.cli", "export", setting.path),
+                *(str(folder), "--data", setting.data_bin, "--to", "ctranslate2"),
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+    parallel = setting.system == "ctranslate2-parallel" and setting.device == "cpu"
+    threads = torch.get_num_threads()
+    translator = ctranslate2.Translator(
+        str(folder),
+        device=setting.device,
+        compute_type=CTRANSLATE2_TYPES[setting.precision],
+        inter_threads=threads if parallel else 1,
+        intra_threads=1 if parallel else threads,
+    )
+    data_set = task.dataset(setting.subset)
+    sources = [
+        task.source_dictionary.string(data_set[i]["source"]).split() for i in range(len(data_set))
+    ]
+
+    def translate(beam: int, size: int) -> list[str]:
+        found = translator.translate_batch(
+            sources,
+            beam_size=beam,
+            length_penalty=ALPHA,
+            patience=1,
+            max_decoding_length=LONGEST,
+            max_batch_size=size,
+        )
+        return [post_process(" ".join(one.hypotheses[0]), "sentencepiece") for one in found]
+
+    return translate
+
+
+def _text(tokens: torch.Tensor, dictionary: Dictionary) -> str:
+    return dictionary.string(tokens, bpe_symbol="sentencepiece")
