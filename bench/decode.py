@@ -56,7 +56,7 @@ def parse_arguments() -> argparse.Namespace:
     for name in ("path", "data_bin"):
         if not getattr(args, name).exists():
             parser.error(
-                f"{getattr(args, name)}: no such file; train one with recipes/run.sh multi30k_en_de,"
+                f"{getattr(args, name)}: no such file; train it by recipes/run.sh multi30k_en_de,"
                 f" or give --{name.replace('_', '-')}"
             )
     if args.rounds < 1 or min(args.beam) < 1:

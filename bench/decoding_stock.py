@@ -51,7 +51,6 @@ def stock_checkpoint(state: dict[str, Any]) -> dict[str, Any]:
             **state,
             "cfg": {**state["cfg"], "model": settings},
             "model": tensors,
-            "optimizer_history": [],
             "last_optimizer_state": None,
         },
         "stock",

@@ -131,8 +131,8 @@ def _build_ctranslate2(setting: Setting) -> Translate:
     if not folder.exists():
         subprocess.run(
             [
-                *(sys.executable, "-m", "transformer_plugin.cli", "export", setting.path),
-                *(str(folder), "--data", setting.data_bin, "--to", "ctranslate2"),
+                *(str(Path(sys.executable).with_name("transformer-plugin")), "export"),
+                *(setting.path, str(folder), "--data", setting.data_bin, "--to", "ctranslate2"),
             ],
             check=True,
             stdout=subprocess.DEVNULL,

@@ -72,6 +72,8 @@ def _work(pipe: Connection, setting: Setting) -> None:
                 pipe.send(f"batches of {size}")
             else:
                 pipe.send(_timed(translate, beam, size))
+    except EOFError:
+        return  # the parent is gone
     except Exception:  # whatever it is, the parent shows it
         pipe.send(RuntimeError(traceback.format_exc()))
 

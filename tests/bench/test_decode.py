@@ -1,0 +1,97 @@
+"""bench/decode.py, run as its users run it, on a tiny model."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+REPO = Path(__file__).resolve().parents[2]
+KEYS = {
+    *("system", "precision", "beam", "seconds", "ratio_to_stock", "bleu"),
+    "identical_to_stock",
+}
+
+
+def bench(*options):
+    return subprocess.run(
+        [sys.executable, str(REPO / "bench/decode.py"), *map(str, options)],
+        cwd=REPO,
+        env=os.environ | {"OMP_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A data-bin of random words and a checkpoint of two updates, as fairseq-train makes them."""
+    folder = tmp_path_factory.mktemp("bench-decode")
+    words = [f"w{i}" for i in range(40)]
+    generator = torch.Generator().manual_seed(3)
+    for split, sentences in (("train", 60), ("test", 24)):
+        for language in ("en", "de"):
+            lines = [
+                " ".join(words[i] for i in torch.randint(40, (n,), generator=generator).tolist())
+                for n in torch.randint(2, 12, (sentences,), generator=generator).tolist()
+            ]
+            (folder / f"{split}.{language}").write_text("\n".join(lines) + "\n")
+    fairseq = Path(sys.executable).parent
+    for command in (
+        [fairseq / "fairseq-preprocess", "-s", "en", "-t", "de", "--joined-dictionary",
+         "--trainpref", folder / "train", "--validpref", folder / "test",
+         "--testpref", folder / "test", "--destdir", folder / "data-bin"],
+        [fairseq / "fairseq-train", folder / "data-bin", "--user-dir", REPO / "transformer_plugin",
+         "--task", "vaswani_translation", "--arch", "vaswani_tiny",
+         "--criterion", "vaswani_cross_entropy", "--optimizer", "vaswani_adam",
+         "--lr-scheduler", "noam", "--max-tokens", "200", "--max-update", "2", "--cpu",
+         "--disable-validation", "--save-dir", folder / "checkpoints"],
+    ):  # fmt: skip
+        done = subprocess.run(
+            [str(word) for word in command], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_rows_agree_and_have_the_keys_of_their_readers(trained):
+    rows_file, plot = trained / "rows.json", trained / "rows.svg"
+    done = bench(
+        *("--path", trained / "checkpoints/checkpoint_last.pt", "--data-bin", trained / "data-bin"),
+        *("--precision", "fp32", "bf16", "int8", "--beam", 2, "--rounds", 1),
+        *("--peers", "ctranslate2", "--json", rows_file, "--plot", plot),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(rows_file.read_text())
+    found = {(row["system"], row["precision"]): row for row in rows}
+    assert {("stock", "fp32"), ("plugin", "fp32"), ("plugin", "bf16"), ("plugin", "int8")} <= set(
+        found
+    )
+    assert all(row.keys() == KEYS and row["seconds"] > 0 and row["beam"] == 2 for row in rows)
+    assert found["plugin", "fp32"]["identical_to_stock"] == 1.0
+    stock = found["stock", "fp32"]["seconds"]
+    for row in rows:
+        assert row["ratio_to_stock"] == pytest.approx(stock / row["seconds"])
+        assert row["system"] in done.stdout
+    assert plot.stat().st_size > 1000
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_cuda_is_skipped(trained):
+    done = bench(
+        *("--path", trained / "checkpoints/checkpoint_last.pt", "--data-bin", trained / "data-bin"),
+        *("--device", "cuda"),
+    )
+    assert done.returncode == 0
+    assert "no GPU" in done.stdout
+
+
+def test_a_missing_checkpoint_is_named(tmp_path):
+    done = bench("--path", tmp_path / "none.pt")
+    assert done.returncode == 2
+    assert str(tmp_path / "none.pt") in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,93 @@
+"""Arithmetic of decoding, and batches that are translated side by side."""
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+from transformer_plugin import generator as generator_module
+from transformer_plugin.decode_precision import in_precision
+from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.modules.logit_chunks import LogitChunks
+from transformer_plugin.modules.thread_pool import map_in_threads
+
+
+def test_int8_is_a_rounding_of_fp32(build, batch):
+    model = build(seed=2).eval()
+    sample = batch([[5, 6, 7], [8, 9]], [[6, 5], [9]])["net_input"]
+    with torch.no_grad():
+        exact = model(**sample)[0]
+        rounded = in_precision(model, "int8")(**sample)[0]
+    assert not rounded.equal(exact)
+    assert (rounded - exact).abs().max() < 0.1 * exact.abs().max()
+
+
+def test_bf16_computes_in_bf16(build):
+    model = in_precision(build(seed=2), "bf16")
+    assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_fp16_on_a_cpu_is_refused(build):
+    with pytest.raises(ValueError, match="needs a GPU: use bf16 or int8"):
+        in_precision(build(), "fp16")
+
+
+def test_batches_side_by_side_give_what_one_gives(build, batch, stock_rules, monkeypatch):
+    """Sentences in any order, in batches of any size, in one thread or two."""
+    torch.manual_seed(0)
+    sources = [torch.randint(4, 60, (n,)).tolist() for n in (3, 9, 1, 7, 5, 5, 2, 8, 4, 6)]
+    model = build(seed=4).eval()
+    model.decoder.output_projection.weight.data.mul_(4)
+    found = {}
+    threads = torch.get_num_threads()
+    for workers in (1, 2):
+        torch.set_num_threads(workers)
+        for budget in (20, 200):
+            monkeypatch.setattr(generator_module, "_CPU_BATCH", budget)
+            for order in (list(range(10)), [7, 2, 9, 0, 4, 1, 8, 6, 3, 5]):
+                rows = [sources[i] for i in order]
+                generator = VaswaniGenerator([model], stock_rules(3, alpha=1.0), 0, 12)
+                hypotheses = generator.generate([model], batch(rows, rows))
+                found[workers, budget, order[0]] = [
+                    [(h["tokens"].tolist(), h["score"].item()) for h in hypotheses[order.index(i)]]
+                    for i in range(10)
+                ]
+    torch.set_num_threads(threads)
+    first = found[1, 20, 0]
+    for other in found.values():
+        for mine, theirs in zip(first, other, strict=True):
+            assert [tokens for tokens, _ in mine] == [tokens for tokens, _ in theirs]
+            assert [s for _, s in mine] == pytest.approx([s for _, s in theirs], abs=1e-5)
+
+
+def test_threads_meet_and_compute_in_one_thread_each():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    meeting = threading.Barrier(2, timeout=20)  # breaks where one waits for the other's end
+
+    def work(number):
+        meeting.wait()
+        return number, torch.get_num_threads()
+
+    try:
+        assert map_in_threads(work, [3, 4]) == [(3, 1), (4, 1)]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_logits_in_chunks_are_the_projection(dtype):
+    torch.manual_seed(0)
+    projection = nn.Linear(8, 300_000, bias=False, dtype=dtype)  # 64 rows a chunk
+    features = torch.randn(150, 8, dtype=dtype)
+    with torch.no_grad():
+        expected = projection(features).float()
+        rows = []
+        for chunk, logits in LogitChunks(projection)(features):
+            assert logits.dtype == torch.float32
+            rows += range(150)[chunk]
+            assert torch.allclose(logits, expected[chunk], atol=1e-5)
+    assert rows == list(range(150))
