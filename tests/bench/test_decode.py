@@ -63,15 +63,13 @@ def test_rows_agree_and_have_the_keys_of_their_readers(trained):
     rows_file, plot = trained / "rows.json", trained / "rows.svg"
     done = bench(
         *("--path", trained / "checkpoints/checkpoint_last.pt", "--data-bin", trained / "data-bin"),
-        *("--precision", "fp32", "bf16", "int8", "--beam", 2, "--rounds", 1),
+        *("--precision", "fp32", "int8", "--beam", 2, "--rounds", 1),
         *("--peers", "ctranslate2", "--json", rows_file, "--plot", plot),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads(rows_file.read_text())
     found = {(row["system"], row["precision"]): row for row in rows}
-    assert {("stock", "fp32"), ("plugin", "fp32"), ("plugin", "bf16"), ("plugin", "int8")} <= set(
-        found
-    )
+    assert {("stock", "fp32"), ("plugin", "fp32"), ("plugin", "int8")} <= found.keys()
     assert all(row.keys() == KEYS and row["seconds"] > 0 and row["beam"] == 2 for row in rows)
     assert found["plugin", "fp32"]["identical_to_stock"] == 1.0
     stock = found["stock", "fp32"]["seconds"]

@@ -5,9 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fairseq.data import Dictionary
+from fairseq.data import Dictionary, data_utils
 
 from .safe_loading import CheckpointError
+
+
+def languages(state: dict[str, Any], data: str | Path) -> tuple[str, str]:
+    """Source and target: as the checkpoint's task names them, else as the files of ``data`` do.
+
+    Raises:
+        FileNotFoundError: neither names them.
+    """
+    task = state["cfg"]["task"]
+    source, target = task.get("source_lang"), task.get("target_lang")
+    if source is None or target is None:  # they were not given to fairseq-train, which looked
+        source, target = data_utils.infer_language_pair(str(data))
+    if source is None or target is None:
+        raise FileNotFoundError(
+            f"{data}: no binarised data (train.SOURCE-TARGET.SOURCE.idx or the like) that names"
+            " the languages; give --data the run's data-bin"
+        )
+    return source, target
 
 
 def dictionary_symbols(state: dict[str, Any], data: str | Path) -> dict[str, list[str]]:
@@ -21,9 +39,8 @@ def dictionary_symbols(state: dict[str, Any], data: str | Path) -> dict[str, lis
         FileNotFoundError: a dictionary is missing.
         CheckpointError: a dictionary is not the model's.
     """
-    task = state["cfg"]["task"]
     found = {}
-    for side, language in (("encoder", task["source_lang"]), ("decoder", task["target_lang"])):
+    for side, language in zip(("encoder", "decoder"), languages(state, data), strict=True):
         path = Path(data) / f"dict.{language}.txt"
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such dictionary; give --data the run's data-bin")

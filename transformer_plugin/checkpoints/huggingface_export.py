@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .dictionaries import dictionary_symbols
+from .dictionaries import dictionary_symbols, languages
 from .stock_settings import NoSuchForm, completed_settings
 
 _SYMBOLS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
@@ -48,7 +48,7 @@ def write(state: dict[str, Any], folder: Path, data: str | Path) -> str:
     tensors = _tensors(state["model"], pre_norm=cfg["pre_norm"])
     save_file(tensors, str(folder / "model.safetensors"), metadata={"format": "pt"})
     for name, values in (
-        ("config.json", _configuration(cfg, state["model"], state["cfg"]["task"])),
+        ("config.json", _configuration(cfg, state["model"], languages(state, data))),
         ("generation_config.json", {**_SYMBOLS, **_SEARCH}),
     ):
         (folder / name).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
@@ -81,7 +81,7 @@ def _check(cfg: dict[str, Any]) -> None:
 
 
 def _configuration(
-    cfg: dict[str, Any], model: dict[str, Tensor], task: dict[str, Any]
+    cfg: dict[str, Any], model: dict[str, Tensor], source_and_target: tuple[str, str]
 ) -> dict[str, Any]:
     sizes = [model[f"{side}.embed_tokens.weight"].size(0) for side in ("encoder", "decoder")]
     if cfg["pre_norm"]:
@@ -90,7 +90,7 @@ def _configuration(
     else:
         kind = {"model_type": "fsmt", "src_vocab_size": sizes[0], "tgt_vocab_size": sizes[1]}
         kind |= {"architectures": ["FSMTForConditionalGeneration"], "tie_word_embeddings": False}
-        kind |= {"langs": [task["source_lang"], task["target_lang"]]}
+        kind |= {"langs": list(source_and_target)}
     for side in ("encoder", "decoder"):
         kind[f"{side}_layers"] = cfg[f"{side}_layers"]
         kind[f"{side}_ffn_dim"] = cfg["d_ff"]

@@ -22,7 +22,7 @@ class LogitChunks:
         projection: ``[V, D]``, without bias.
     """
 
-    def __init__(self, projection: nn.Module) -> None:
+    def __init__(self, projection: nn.Linear) -> None:
         self.projection = projection
         self._buffers: dict[torch.dtype, Tensor] = {}
 
