@@ -5,8 +5,11 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
 
-: "${AVERAGE:=5}"  # section 6.1
+: "${AVERAGE:=5}"      # section 6.1
+: "${SAVE_UPDATES:=}"  # set where checkpoints are saved by updates
+by=epochs
+[[ -z $SAVE_UPDATES ]] || by=updates
 
 stage average "$RUN_DIR/checkpoints/averaged.pt" "$RUN_DIR/checkpoints/checkpoint_last.pt" -- \
-    transformer-plugin average --last "$AVERAGE" --by epochs \
+    transformer-plugin average --last "$AVERAGE" --by $by \
     --checkpoints "$RUN_DIR/checkpoints" --output "$RUN_DIR/checkpoints/averaged.pt"

@@ -85,7 +85,7 @@ def test_flags_pass_through():
 @pytest.mark.parametrize(
     "command, message",
     [
-        (("run.sh", "nothing"), "there is no experiment 'nothing'; known: multi30k_en_de"),
+        (("run.sh", "nothing"), "there is no experiment 'nothing'; known: iwslt14_de_en multi30k_en_de"),
         (("run.sh", "toy", "--from", "nowhere"), "there is no stage 'nowhere'"),
         (("run.sh", "toy", "--from", "score", "--to", "train"), "comes after"),
         (("run.sh", "toy", "--fast"), "unknown option '--fast'"),
@@ -93,6 +93,25 @@ def test_flags_pass_through():
 )
 def test_wrong_use_says_what_is_known(command, message):
     assert message in recipe(*command, status=2).stderr
+
+
+@pytest.mark.parametrize(("tokens", "batches"), [(4096, 8), (8192, 4), (5000, 7), (40_000, 1)])
+def test_an_update_holds_the_papers_batch_on_one_device(tokens, batches):
+    """32,768 slots, as tensor2tensor had on 8 GPUs."""
+    done = recipe("train.sh", "wmt14_en_de_base", "--dry-run", MAX_TOKENS=str(tokens))
+    (words,) = commands(done.stdout)
+    assert words[words.index("--update-freq") + 1] == str(batches)
+    assert f"{tokens} a batch x 1 devices x {batches}" in done.stderr
+
+
+def test_checkpoints_by_updates_are_averaged_by_updates():
+    saved, averaged = (
+        next(commands(recipe(f"{verb}.sh", "wmt14_en_de_big", "--dry-run").stdout))
+        for verb in ("train", "average")
+    )
+    assert saved[saved.index("--keep-interval-updates") + 1] == "20"
+    assert averaged[averaged.index("--by") + 1] == "updates"
+    assert averaged[averaged.index("--last") + 1] == "20"
 
 
 def test_unknown_precision_is_refused():
