@@ -85,7 +85,7 @@ def test_flags_pass_through():
 @pytest.mark.parametrize(
     "command, message",
     [
-        (("run.sh", "nothing"), "there is no experiment 'nothing'; known: iwslt14_de_en multi30k_en_de"),
+        (("run.sh", "nothing"), "there is no experiment 'nothing'; known: iwslt14_de_en"),
         (("run.sh", "toy", "--from", "nowhere"), "there is no stage 'nowhere'"),
         (("run.sh", "toy", "--from", "score", "--to", "train"), "comes after"),
         (("run.sh", "toy", "--fast"), "unknown option '--fast'"),
