@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from .finished import Finished
-from .next_tokens import NextTokens, Rules, Scorer
+from .next_tokens import Rules, Scorer, likeliest_tokens
 
 _WORTH_SHRINKING = 0.85  # share of sentences still live below which the batch is made smaller
 
@@ -59,11 +59,10 @@ def beam_search(
     first = rules.eos if first_token is None else first_token
     tokens = torch.full((batch_size, 1), first, device=device)
     history = _History(batch_size, beam_size, device)
-    next_tokens = NextTokens(rules)
 
     for step in range(steps):
         forced = _forced_tokens(rules, step, max_lengths, prefix)
-        top, classes, forced_log_p = next_tokens.likeliest(scorer, tokens, step, forced)
+        top, classes, forced_log_p = likeliest_tokens(rules, scorer, tokens, step, forced)
         log_probs = (live.unsqueeze(2) + top).flatten(1)
         missing = (0, max(0, candidates - log_probs.size(1)))  # of a tiny vocabulary
         cand, index = pad(log_probs, missing, value=-math.inf).topk(candidates, dim=1)

@@ -10,11 +10,13 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
 from .embedding import embed
-from .modules.cache import LayerCache
+from .modules.cache import MaskedPast, Past
+from .modules.compiled import kernels
+from .modules.compiled_cache import CompiledPast, is_supported
 from .modules.layers import DecoderLayer, LayerShape
 from .modules.packing import Packing, row_multiple
 
-_CACHES = "layer_caches"
+_PAST = "past"
 
 
 class VaswaniDecoder(FairseqIncrementalDecoder):
@@ -90,28 +92,34 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         return (x if self.norm is None else self.norm(x)), packing, all_weights
 
     def start(
-        self, memory: Tensor, allowed: Tensor | None, num_hypotheses: int = 1
-    ) -> list[LayerCache]:
-        """Caches for decoding step by step, one a layer.
+        self, memory: Tensor, packing: Packing, num_hypotheses: int = 1, need_weights: bool = False
+    ) -> Past:
+        """What is known before the first step.
 
         Args:
-            memory: the encoder's output, ``[B, S, D]``.
-            allowed: ``[B, 1, 1, S]``, True = may be seen; None where all may.
+            memory: the encoder's packed output, ``[N_s, D]``.
+            packing: its layout.
             num_hypotheses: of each sentence, k; room is made for as many as long as the source.
+            need_weights: whether a step may be asked for weights.
         """
-        caches = []
-        for layer in self.layers:
-            attention = layer.encoder_attention
-            keys, values = attention.memory_heads(attention.key_value(memory))
-            caches.append(LayerCache(keys, values, allowed, num_hypotheses * memory.size(1)))
-        return caches
+        attentions = [layer.encoder_attention for layer in self.layers]
+        projected = [attention.key_value(memory) for attention in attentions]
+        library = None
+        if not need_weights and all(map(is_supported, attentions, projected)):
+            library = kernels()
+        if library is not None:
+            return CompiledPast(library, projected, packing)
+        memories = [
+            attention.memory_heads(packing.pad(key_value))
+            for attention, key_value in zip(attentions, projected, strict=True)
+        ]
+        return MaskedPast(memories, packing.allowed, num_hypotheses * packing.max_length)
 
     def step(
         self,
         tokens: Tensor,
         position: int,
-        caches: list[LayerCache],
-        allowed: Tensor | None = None,
+        past: Past,
         need_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """One position of k hypotheses a sentence.
@@ -119,8 +127,7 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         Args:
             tokens: the tokens before it, ``[B, k]``.
             position: its place, from 0.
-            caches: one a layer; each takes this position up.
-            allowed: cached columns that each hypothesis may see, ``[B, 1, k, k * T]``.
+            past: takes this position up.
 
         Returns:
             Features ``[B, k, D]`` and, when asked, the last layer's encoder-decoder weights,
@@ -129,8 +136,9 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         place = torch.tensor([position], device=tokens.device)
         x = embed(tokens, place, position + 1, self.embed_tokens, self.embed_positions, 0.0)
         weights: Tensor | None = None
-        for layer, cache in zip(self.layers, caches, strict=True):
-            x, weights = layer.step(x, cache, allowed, need_weights and layer is self.layers[-1])
+        past.extend()
+        for layer, cache in zip(self.layers, past.layers, strict=True):
+            x, weights = layer.step(x, cache, need_weights and layer is self.layers[-1])
         if self.norm is not None:
             x = self.norm(x)
         return x, None if weights is None else weights.mean(dim=1)
@@ -155,15 +163,17 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
             raise ValueError("the decoder needs the encoder's output")
         memory = encoder_out["encoder_out"][0].transpose(0, 1)  # [S, B, D] -> [B, S, D]
         mask = encoder_out["encoder_padding_mask"][0]
+        memory_packing = Packing.of_lengths((~mask).sum(dim=1), mask.size(1))
         if incremental_state is not None:
-            if _CACHES not in incremental_state:
-                incremental_state[_CACHES] = self.start(memory, ~mask[:, None, None, :])
+            if _PAST not in incremental_state:
+                incremental_state[_PAST] = self.start(
+                    memory_packing.pack(memory), memory_packing, need_weights=True
+                )
             last = prev_output_tokens.size(1) - 1
             x, attn = self.step(
-                prev_output_tokens[:, last:], last, incremental_state[_CACHES], need_weights=True
+                prev_output_tokens[:, last:], last, incremental_state[_PAST], need_weights=True
             )
         else:
-            memory_packing = Packing.of_lengths((~mask).sum(dim=1), mask.size(1))
             rows, packing, weights = self.decode(
                 prev_output_tokens, memory_packing.pack(memory), memory_packing, need_weights=True
             )
@@ -180,8 +190,8 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         self, incremental_state: dict[str, Any], new_order: Tensor
     ) -> None:
         """Makes sentence i what sentence ``new_order[i]`` was."""
-        for cache in incremental_state.get(_CACHES, ()):
-            cache.select(new_order)
+        if _PAST in incremental_state:
+            incremental_state[_PAST].select(new_order)
 
     reorder_incremental_state = reorder_incremental_state_scripting
 

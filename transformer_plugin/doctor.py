@@ -156,9 +156,9 @@ def _kernels() -> Iterator[Finding]:
     else:
         yield Finding(OK, "attention: torch's SDPA (flash on CPU)")
     if shutil.which("c++") or shutil.which("g++") or shutil.which("clang++"):
-        yield Finding(OK, "C++ compiler for torch.compile")
+        yield Finding(OK, "C++ compiler: decoding on a CPU has kernels of its own")
     else:
-        yield Finding(NOTE, "no C++ compiler: torch.compile cannot be used", "install g++")
+        yield Finding(NOTE, "no C++ compiler: decoding on a CPU is slower", "install g++")
 
 
 def _version(package: str) -> str | None:

@@ -11,9 +11,7 @@ import torch
 from torch import Tensor
 
 from .finished import LengthPenalty
-from .modules.candidates import largest
-
-_TINY = 1e-38  # no log-probability is taken to be below log(1e-38) = -87.5
+from .modules.candidates import likeliest
 
 
 class Scorer(Protocol):
@@ -53,55 +51,29 @@ class Rules:
     unknown_penalty: float = 0.0
 
 
-class NextTokens:
-    """Finds them among the scores of a model, some rows at a time.
+def likeliest_tokens(
+    rules: Rules, scorer: Scorer, tokens: Tensor, step: int, forced: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What may follow each of ``tokens``, ``[B, k]``.
 
     Args:
-        rules: what may be chosen, and of how many.
+        step: from 0.
+        forced: the token that each sentence must take, ``[B]``, or -1.
+
+    Returns:
+        Log-probabilities and classes of at most 2k, ``[B, k, 2k]``, and the log-probability
+        of the forced token, ``[B, k]``, which means nothing where none is forced.
     """
-
-    def __init__(self, rules: Rules) -> None:
-        self.rules = rules
-        self._p = torch.empty(0)  # kept, as fresh memory costs page faults
-
-    def likeliest(
-        self, scorer: Scorer, tokens: Tensor, step: int, forced: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """What may follow each of ``tokens``, ``[B, k]``.
-
-        Args:
-            step: from 0.
-            forced: the token that each sentence must take, ``[B]``, or -1.
-
-        Returns:
-            Log-probabilities and classes of at most 2k, ``[B, k, 2k]``, and the log-probability
-            of the forced token, ``[B, k]``, which means nothing where none is forced.
-        """
-        asked = forced.clamp_min(0).repeat_interleave(tokens.size(1)).unsqueeze(1)  # [B * k, 1]
-        parts = []
-        for rows, scores in scorer.step(tokens, step):
-            p = self._softmax(scores)
-            forced_score = scores.gather(1, asked[rows])
-            self._forbid(scores, step)
-            top, classes = largest(scores, min(2 * self.rules.beam_size, scores.size(1)))
-            # log p = score - log Z for each class, so the likeliest one tells log Z.
-            reference = classes[:, :1]
-            score = top[:, :1] + self.rules.unknown_penalty * reference.eq(self.rules.unk)
-            log_z = score - p.gather(1, reference).clamp_min(_TINY).log()
-            parts.append((top - log_z, classes, forced_score - log_z))
-        top, classes, forced_log_p = (torch.cat(part) for part in zip(*parts, strict=True))
-        shape = (*tokens.shape, -1)
-        return top.view(shape), classes.view(shape), forced_log_p.view(tokens.shape)
-
-    def _softmax(self, scores: Tensor) -> Tensor:
-        if self._p.numel() < scores.numel():
-            self._p = torch.empty_like(scores)
-        return torch.softmax(scores, dim=1, out=self._p[: scores.size(0)])
-
-    def _forbid(self, scores: Tensor, step: int) -> None:
-        """Takes out, in place, what no hypothesis may choose."""
-        scores[:, self.rules.pad] = -math.inf
-        if self.rules.unknown_penalty:
-            scores[:, self.rules.unk] -= self.rules.unknown_penalty
-        if step < self.rules.min_length:
-            scores[:, self.rules.eos] = -math.inf
+    asked = forced.clamp_min(0).repeat_interleave(tokens.size(1))  # [B * k]
+    biases = {rules.pad: -math.inf}
+    if rules.unknown_penalty:
+        biases[rules.unk] = -rules.unknown_penalty
+    if step < rules.min_length:
+        biases[rules.eos] = -math.inf
+    parts = [
+        likeliest(scores, min(2 * rules.beam_size, scores.size(1)), biases, asked[rows])
+        for rows, scores in scorer.step(tokens, step)
+    ]
+    top, classes, forced_log_p = (torch.cat(part) for part in zip(*parts, strict=True))
+    shape = (*tokens.shape, -1)
+    return top.view(shape), classes.view(shape), forced_log_p.view(tokens.shape)

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from .model import VaswaniTransformer
-from .modules.cache import Ancestry
 from .modules.logit_chunks import LogitChunks
 
 
@@ -32,26 +31,23 @@ class ModelScorer:
         self.decoder = model.decoder
         self.temperature = temperature
         memory, packing, _weights = model.encoder.encode(src_tokens)
-        self.caches = self.decoder.start(packing.pad(memory), packing.allowed, num_hypotheses)
+        self.past = self.decoder.start(memory, packing, num_hypotheses)
         self.chunks = LogitChunks(self.decoder.output_projection)
-        self.ancestry = Ancestry(src_tokens.size(0), self.caches[0].memory_keys)
 
     def step(self, tokens: Tensor, position: int) -> Iterator[tuple[slice, Tensor]]:
         """Logits of what follows ``tokens``, ``[B, k]``: some of the B * k rows, and theirs,
         ``[r, V]``, which hold until the next ones are asked for."""
-        x, _weights = self.decoder.step(tokens, position, self.caches, self.ancestry.extend())
+        x, _weights = self.decoder.step(tokens, position, self.past)
         for rows, logits in self.chunks(x.flatten(0, 1)):
             yield rows, logits if self.temperature == 1.0 else logits.div_(self.temperature)
 
     def follow(self, parents: Tensor) -> None:
         """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was, ``[B, k]``."""
-        self.ancestry.follow(parents)
+        self.past.follow(parents)
 
     def select(self, sentences: Tensor) -> None:
         """Keeps these sentences alone, ``[b]``."""
-        self.ancestry.select(sentences)
-        for cache in self.caches:
-            cache.select(sentences)
+        self.past.select(sentences)
 
 
 class EnsembleScorer:

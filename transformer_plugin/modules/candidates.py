@@ -2,12 +2,69 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+from collections.abc import Mapping
+from ctypes import byref, c_void_p
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from .compiled import SUFFIXES, Choice, kernels
+from .log_normaliser import log_normaliser
+
 _LANES = 16  # numbers that a CPU compares at once
+
+
+class Candidates(NamedTuple):
+    """The k likeliest classes of each row, likeliest first.
+
+    Attributes:
+        log_probs: theirs, in nats, with their bias, ``[R, k]``.
+        classes: ``[R, k]``.
+        asked_log_probs: of the class that was asked for, without bias, ``[R]``.
+    """
+
+    log_probs: Tensor
+    classes: Tensor
+    asked_log_probs: Tensor
+
+
+def likeliest(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor) -> Candidates:
+    """The classes to choose from, by log softmax(logits) + bias.
+
+    Args:
+        logits: ``[R, V]``; may be changed.
+        k: how many; at most V.
+        biases: of some classes; minus infinity for what may not be chosen.
+        asked: a class of each row, ``[R]``.
+    """
+    library = kernels() if logits.device.type == "cpu" and logits.dtype in SUFFIXES else None
+    if library is not None and logits.is_contiguous():
+        return _compiled(library, logits, k, biases, asked)
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    log_z = log_normaliser(logits)
+    asked_log_probs = logits.gather(1, asked.unsqueeze(1)) - log_z
+    for number, bias in biases.items():
+        logits[:, number] += bias
+    values, classes = largest(logits, k)
+    return Candidates(values - log_z, classes, asked_log_probs.squeeze(1))
+
+
+def _compiled(
+    library: ctypes.CDLL, logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor
+) -> Candidates:
+    rows, num_classes = logits.shape
+    biased, bias = torch.tensor(list(biases)), torch.tensor(list(biases.values()))
+    choice = Choice(rows, num_classes, k, len(biases), biased.data_ptr(), bias.data_ptr())
+    found = Candidates(
+        torch.empty(rows, k), torch.empty(rows, k, dtype=torch.int64), torch.empty(rows)
+    )
+    getattr(library, f"likeliest_{SUFFIXES[logits.dtype]}")(
+        byref(choice), *(c_void_p(t.data_ptr()) for t in (logits, asked.contiguous(), *found))
+    )
+    return found
 
 
 def largest(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:

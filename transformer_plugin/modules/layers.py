@@ -132,14 +132,12 @@ class DecoderLayer(nn.Module):
         self,
         x: Tensor,
         cache: LayerCache,
-        allowed: Tensor | None = None,
         need_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """One target position, the ones before it being in ``cache``, which takes it up.
 
         Args:
             x: k hypotheses of each sentence, ``[B, k, D]``.
-            allowed: cached columns that each may see, ``[B, 1, k, k * T]``; None = all.
 
         Returns:
             ``[B, k, D]``, and the encoder-decoder weights ``[B, H, k, S]`` when asked.
@@ -148,24 +146,13 @@ class DecoderLayer(nn.Module):
 
         def self_attention(x: Tensor) -> Tensor:
             attention = self.self_attention
-            q, k, v = attention.self_heads(attention.query_key_value(x))
-            k, v = cache.append(k, v)
-            seen = slice(-(attention.window + 1) * x.size(1) if attention.window else 0, None)
-            context, _ = attention.attend(
-                q, k[:, :, seen], v[:, :, seen], None if allowed is None else allowed[..., seen]
-            )
-            return attention.output(context)
+            return attention.output(cache.self_attention(attention, attention.query_key_value(x)))
 
         def encoder_attention(x: Tensor) -> Tensor:
             nonlocal encoder_weights
             attention = self.encoder_attention
-            q = attention.heads(attention.query(x), attention.d_k)
-            context, encoder_weights = attention.attend(
-                q,
-                cache.memory_keys,
-                cache.memory_values,
-                cache.memory_allowed,
-                need_weights=need_weights,
+            context, encoder_weights = cache.encoder_attention(
+                attention, attention.query(x), need_weights
             )
             return attention.output(context)
 

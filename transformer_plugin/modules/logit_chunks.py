@@ -24,11 +24,11 @@ class LogitChunks:
 
     def __init__(self, projection: nn.Linear) -> None:
         self.projection = projection
-        self._buffers: dict[torch.dtype, Tensor] = {}
+        self._buffer: Tensor | None = None
 
     def __call__(self, features: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """Logits of ``[R, D]``: which rows, and their logits ``[r, V]`` in float32, which hold
-        until the next ones are asked for."""
+        """Logits of ``[R, D]``: which rows, and their logits ``[r, V]``, which hold until the next
+        ones are asked for."""
         start = 0
         while start < features.size(0):
             rows = slice(start, min(start + self._rows(features), features.size(0)))
@@ -44,15 +44,7 @@ class LogitChunks:
         weight = self.projection.weight
         if not isinstance(weight, Tensor):  # a method: that of a quantised layer
             return self.projection(features)
-        products = self._buffer(features, weight.dtype)
-        torch.mm(features, weight.t(), out=products)
-        if weight.dtype == torch.float32:
-            return products
-        return self._buffer(features, torch.float32).copy_(products)
-
-    def _buffer(self, features: Tensor, dtype: torch.dtype) -> Tensor:
-        buffer = self._buffers.get(dtype)
-        if buffer is None or buffer.size(0) < features.size(0):
+        if self._buffer is None or self._buffer.size(0) < features.size(0):
             size = (features.size(0), self.projection.out_features)
-            self._buffers[dtype] = buffer = torch.empty(size, dtype=dtype, device=features.device)
-        return buffer[: features.size(0)]
+            self._buffer = torch.empty(size, dtype=weight.dtype, device=features.device)
+        return torch.mm(features, weight.t(), out=self._buffer[: features.size(0)])

@@ -1,0 +1,85 @@
+"""The kernels of decoding_kernels.cpp: compiled on first use, for the machine at hand."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import logging
+import os
+import platform
+import subprocess
+import tempfile
+from ctypes import c_float, c_int64, c_void_p
+from pathlib import Path
+
+import torch
+
+logger = logging.getLogger(__name__)
+
+SOURCE = Path(__file__).with_name("decoding_kernels.cpp")
+LANES = 16  # widths of heads must be multiples of it
+SUFFIXES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+_FLAGS = ("-std=c++17", "-O3", "-march=native", "-shared", "-fPIC")
+_SECONDS = 120  # for the compiler
+
+
+class Attention(ctypes.Structure):
+    """``struct Attention``; strides count numbers, not bytes."""
+
+    _fields_ = [
+        *((name, c_int64) for name in ("queries", "heads", "d_k", "d_v")),
+        *((name, c_int64) for name in ("query_stride", "row_stride", "out_stride")),
+        ("scale", c_float),
+    ]
+
+
+class Choice(ctypes.Structure):
+    """``struct Choice``."""
+
+    _fields_ = [
+        *((name, c_int64) for name in ("rows", "num_classes", "k", "num_biases")),
+        ("biased", c_void_p),
+        ("biases", c_void_p),
+    ]
+
+
+@functools.cache
+def kernels() -> ctypes.CDLL | None:
+    """The kernels; None where ``TRANSFORMER_PLUGIN_COMPILED`` is 0 or there is no compiler.
+
+    The compiled file is kept in the user's cache folder (``XDG_CACHE_HOME``) under a name that
+    changes with the source, the compiler's flags and the processor.
+    """
+    if os.environ.get("TRANSFORMER_PLUGIN_COMPILED", "1") == "0":
+        return None
+    try:
+        return ctypes.CDLL(str(_library()))
+    except (OSError, subprocess.SubprocessError) as error:
+        said = getattr(error, "stderr", None) or ""
+        logger.warning("decoding without compiled kernels, which is slower: %s %s", error, said)
+        return None
+
+
+def _library() -> Path:
+    """Where the compiled file is, made when it is not there."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transformer_plugin"
+    made_from = SOURCE.read_bytes() + repr((_FLAGS, platform.machine(), _processor())).encode()
+    library = cache / f"{SOURCE.stem}-{hashlib.sha256(made_from).hexdigest()[:16]}.so"
+    if not library.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as folder:  # and moved when it is whole
+            made = Path(folder) / library.name
+            command = [os.environ.get("CXX", "c++"), *_FLAGS, "-o", str(made), str(SOURCE)]
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=_SECONDS)
+            made.replace(library)
+    return library
+
+
+def _processor() -> str:
+    """What ``-march=native`` depends on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")

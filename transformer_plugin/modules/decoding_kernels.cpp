@@ -1,0 +1,290 @@
+// What torch has no kernel for in step-by-step decoding on a CPU: attention with one query a
+// hypothesis over keys that lie anywhere, and the likeliest classes with their normaliser.
+// Plain C functions for compiled.py; tensors are given by their first element.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+namespace {
+
+constexpr int kLanes = 16;
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+// Vectors of the compiler: one instruction with AVX-512, a few elsewhere.
+typedef float Floats __attribute__((vector_size(4 * kLanes)));
+typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
+typedef uint16_t Halves __attribute__((vector_size(2 * kLanes)));
+
+struct BFloat16 {
+    uint16_t bits;
+};
+
+Floats load(const float* x) {
+    Floats v;
+    std::memcpy(&v, x, sizeof v);
+    return v;
+}
+
+Floats load(const BFloat16* x) {  // the upper half of a float32
+    Halves bits;
+    std::memcpy(&bits, x, sizeof bits);
+    const Ints wide = __builtin_convertvector(bits, Ints) << 16;
+    Floats v;
+    std::memcpy(&v, &wide, sizeof v);
+    return v;
+}
+
+// The last, incomplete vector of a row; `rest` elements exist, the others are `filler`.
+template <class Number>
+Floats load(const Number* x, int rest, float filler) {
+    Number part[kLanes] = {};
+    std::memcpy(part, x, rest * sizeof(Number));
+    Floats v = load(part);
+    for (int i = rest; i < kLanes; ++i) v[i] = filler;
+    return v;
+}
+
+void store(Floats v, float* x) { std::memcpy(x, &v, sizeof v); }
+
+void store(Floats v, BFloat16* x) {  // rounded to nearest, ties to even
+    Ints bits;
+    std::memcpy(&bits, &v, sizeof v);
+    bits += 0x7fff + ((bits >> 16) & 1);
+    const Halves upper = __builtin_convertvector(bits >> 16, Halves);
+    std::memcpy(x, &upper, sizeof upper);
+}
+
+Floats larger(Floats a, Floats b) { return a > b ? a : b; }
+
+float sum(Floats v) {
+    float total = 0;
+    for (int i = 0; i < kLanes; ++i) total += v[i];
+    return total;
+}
+
+float largest(Floats v) {
+    float top = v[0];
+    for (int i = 1; i < kLanes; ++i) top = v[i] > top ? v[i] : top;
+    return top;
+}
+
+// e^x for x <= 0, to two units in the last place; 0 below -87. As Cephes' expf: 2^n times a
+// polynomial of the rest.
+Floats exponential(Floats x) {
+    const Ints lost = x < -87.0f;
+    x = larger(x, Floats{} - 87.0f);
+    const Ints n = __builtin_convertvector(x * 1.44269504f - 0.5f, Ints);  // towards zero
+    const Floats whole = __builtin_convertvector(n, Floats);
+    const Floats r = x - whole * 0.693359375f + whole * 2.12194440e-4f;
+    Floats p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    const Ints power = (n + 127) << 23;
+    Floats scale;
+    std::memcpy(&scale, &power, sizeof scale);
+    return lost ? Floats{} : p * scale;
+}
+
+// softmax(scale q K^T) V of one query and one head, equation (1).
+//   key(t), value(t): where the t-th of `count` keys and values is; widths are multiples of kLanes.
+//   scores: room for count + kLanes numbers.
+template <class Number, class Key, class Value>
+void attend(const Number* q, Number* out, int count, Key key, Value value, int d_k, int d_v,
+            float scale, float* scores) {
+    float top = kMinusInfinity;
+    for (int t = 0; t < count; ++t) {
+        const Number* k = key(t);
+        Floats product{};
+        for (int i = 0; i < d_k; i += kLanes) product += load(q + i) * load(k + i);
+        scores[t] = scale * sum(product);
+        top = scores[t] > top ? scores[t] : top;
+    }
+    for (int t = count; t < count + kLanes; ++t) scores[t] = kMinusInfinity;
+    Floats total{};
+    for (int t = 0; t < count; t += kLanes) {
+        const Floats e = exponential(load(scores + t) - top);
+        store(e, scores + t);
+        total += e;
+    }
+    const float share = 1 / sum(total);
+    for (int i = 0; i < d_v; i += kLanes) {
+        Floats context{};
+        for (int t = 0; t < count; ++t) context += scores[t] * load(value(t) + i);
+        store(context * share, out + i);
+    }
+}
+
+struct Attention {  // as compiled.py's
+    int64_t queries, heads, d_k, d_v, query_stride, row_stride, out_stride;
+    float scale;
+};
+
+// Query r sees, of the rows made at step t, the one of number ancestors[r][t].
+template <class Number>
+void attend_past(const Attention& a, const Number* q, Number* out, int64_t steps,
+                 const Number* const* rows, const int32_t* ancestors, int64_t ancestor_stride,
+                 int64_t key_offset, int64_t value_offset) {
+    std::vector<float> scores(steps + kLanes);
+    std::vector<const Number*> seen(steps);
+    for (int64_t r = 0; r < a.queries; ++r) {
+        const int32_t* ancestor = ancestors + r * ancestor_stride;
+        for (int64_t t = 0; t < steps; ++t) seen[t] = rows[t] + ancestor[t] * a.row_stride;
+        for (int64_t h = 0; h < a.heads; ++h) {
+            const int64_t k = key_offset + h * a.d_k, v = value_offset + h * a.d_v;
+            attend(q + r * a.query_stride + h * a.d_k, out + r * a.out_stride + h * a.d_v, steps,
+                   [&](int t) { return seen[t] + k; }, [&](int t) { return seen[t] + v; }, a.d_k,
+                   a.d_v, a.scale, scores.data());
+        }
+    }
+}
+
+// The `width` queries of sentence b see the rows starts[b] to starts[b] + lengths[b].
+template <class Number>
+void attend_memory(const Attention& a, const Number* q, Number* out, int64_t width,
+                   const Number* rows, const int64_t* starts, const int64_t* lengths) {
+    std::vector<float> scores;
+    for (int64_t b = 0; b < a.queries / width; ++b) {
+        scores.resize(lengths[b] + kLanes);
+        for (int64_t h = 0; h < a.heads; ++h) {
+            const Number* keys = rows + starts[b] * a.row_stride + h * a.d_k;
+            const Number* values =
+                rows + starts[b] * a.row_stride + a.heads * a.d_k + h * a.d_v;
+            for (int64_t r = b * width; r < (b + 1) * width; ++r)
+                attend(q + r * a.query_stride + h * a.d_k, out + r * a.out_stride + h * a.d_v,
+                       lengths[b], [&](int t) { return keys + t * a.row_stride; },
+                       [&](int t) { return values + t * a.row_stride; }, a.d_k, a.d_v, a.scale,
+                       scores.data());
+        }
+    }
+}
+
+constexpr int kBlock = 4 * kLanes;  // classes of which a maximum is kept
+
+template <class Number>
+float block_maximum(const Number* x, int64_t classes) {
+    Floats top = Floats{} + kMinusInfinity;
+    int64_t i = 0;
+    for (; i + kLanes <= classes; i += kLanes) top = larger(top, load(x + i));
+    if (i < classes) top = larger(top, load(x + i, classes - i, kMinusInfinity));
+    return largest(top);
+}
+
+// The k largest numbers so far, largest first; of equal ones, the first to come.
+struct Ranking {
+    int64_t k;
+    float* values;
+    int64_t* classes;
+
+    void clear() const {
+        for (int64_t i = 0; i < k; ++i) values[i] = kMinusInfinity, classes[i] = 0;
+    }
+
+    void add(float value, int64_t number) const {
+        if (!(value > values[k - 1])) return;
+        int64_t i = k - 1;
+        for (; i > 0 && value > values[i - 1]; --i) {
+            values[i] = values[i - 1];
+            classes[i] = classes[i - 1];
+        }
+        values[i] = value;
+        classes[i] = number;
+    }
+};
+
+float as_float(float x) { return x; }
+float as_float(BFloat16 x) {
+    const uint32_t wide = uint32_t(x.bits) << 16;
+    float v;
+    std::memcpy(&v, &wide, sizeof v);
+    return v;
+}
+
+// The k largest numbers of a row. They lie in the k blocks of the largest maxima.
+template <class Number>
+void find_largest(const Number* x, int64_t size, const std::vector<float>& maxima,
+                  const Ranking& found) {
+    found.clear();
+    for (size_t b = 0; b < maxima.size(); ++b) found.add(maxima[b], b);
+    const float least = found.values[found.k - 1];
+    found.clear();
+    for (size_t b = 0; b < maxima.size(); ++b) {
+        if (maxima[b] < least) continue;
+        const int64_t end = std::min(size, (int64_t(b) + 1) * kBlock);
+        for (int64_t i = b * kBlock; i < end; ++i) found.add(as_float(x[i]), i);
+    }
+}
+
+struct Choice {  // as compiled.py's
+    int64_t rows, num_classes, k, num_biases;
+    const int64_t* biased;  // classes whose log-probability is changed for the choice
+    const float* biases;    // by so much; minus infinity takes them out
+};
+
+// Of each row of logits the k classes to choose, and their log-probabilities.
+//   asked: a class of each row; its log-probability, without bias, goes to asked_log_p.
+template <class Number>
+void likeliest(const Choice& c, const Number* logits, const int64_t* asked, float* log_p,
+               int64_t* classes, float* asked_log_p) {
+    const int64_t more = c.k + c.num_biases;  // so many that k are left in any case
+    std::vector<float> maxima((c.num_classes + kBlock - 1) / kBlock), values(more);
+    std::vector<int64_t> numbers(more);
+    const Ranking found{more, values.data(), numbers.data()};
+    for (int64_t r = 0; r < c.rows; ++r) {
+        const Number* x = logits + r * c.num_classes;
+        float top = kMinusInfinity;
+        for (size_t b = 0; b < maxima.size(); ++b) {
+            const int64_t start = b * kBlock;
+            maxima[b] = block_maximum(x + start, std::min<int64_t>(kBlock, c.num_classes - start));
+            top = std::max(top, maxima[b]);
+        }
+        Floats total{};
+        int64_t i = 0;
+        for (; i + kLanes <= c.num_classes; i += kLanes) total += exponential(load(x + i) - top);
+        if (i < c.num_classes)
+            total += exponential(load(x + i, c.num_classes - i, kMinusInfinity) - top);
+        const float log_z = top + std::log(sum(total));
+        asked_log_p[r] = as_float(x[asked[r]]) - log_z;
+
+        find_largest(x, c.num_classes, maxima, found);
+        const Ranking chosen{c.k, log_p + r * c.k, classes + r * c.k};
+        chosen.clear();
+        for (int64_t j = 0; j < more; ++j) {
+            float value = found.values[j] - log_z;
+            for (int64_t b = 0; b < c.num_biases; ++b)
+                if (c.biased[b] == found.classes[j]) value += c.biases[b];
+            chosen.add(value, found.classes[j]);
+        }
+    }
+}
+
+}  // namespace
+
+// One C function for each type of number.
+#define EXPORT(Number, suffix)                                                                   \
+    extern "C" void attend_past_##suffix(                                                        \
+        const Attention* a, const Number* q, Number* out, int64_t steps,                         \
+        const Number* const* rows, const int32_t* ancestors, int64_t ancestor_stride,            \
+        int64_t key_offset, int64_t value_offset) {                                              \
+        attend_past(*a, q, out, steps, rows, ancestors, ancestor_stride, key_offset,             \
+                    value_offset);                                                               \
+    }                                                                                            \
+    extern "C" void attend_memory_##suffix(const Attention* a, const Number* q, Number* out,     \
+                                           int64_t width, const Number* rows,                    \
+                                           const int64_t* starts, const int64_t* lengths) {      \
+        attend_memory(*a, q, out, width, rows, starts, lengths);                                 \
+    }                                                                                            \
+    extern "C" void likeliest_##suffix(const Choice* c, const Number* logits,                    \
+                                       const int64_t* asked, float* log_p, int64_t* classes,     \
+                                       float* asked_log_p) {                                     \
+        likeliest(*c, logits, asked, log_p, classes, asked_log_p);                               \
+    }
+
+EXPORT(float, float32)
+EXPORT(BFloat16, bfloat16)
