@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import sys
 
 # Each names a module with add_arguments(parser) and main(args); only the one called is imported.
@@ -14,6 +15,7 @@ SUBCOMMANDS = {
     "convert": ("transformer_plugin.checkpoints.conversion", "exchange with stock fairseq"),
     "export": ("transformer_plugin.checkpoints.export", "models for CTranslate2 and Hugging Face"),
     "flops": ("transformer_plugin.analysis.accounting", "parameters and FLOPs of an architecture"),
+    "translate": ("transformer_plugin.translation.command", "raw text in, raw text out"),
     "hypotheses": ("transformer_plugin.analysis.hypotheses", "translations from a generation log"),
     "score": ("transformer_plugin.analysis.score", "BLEU and chrF of translations"),
     "summary": ("transformer_plugin.analysis.summary", "what a run has reached"),
@@ -29,6 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
         command = commands.add_parser(name, help=help_text, description=help_text)
         if arguments[:1] == [name]:
             tool = importlib.import_module(module)
+            # Some of fairseq's models set the whole process to DEBUG when they are imported.
+            logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
             tool.add_arguments(command)
     args = parser.parse_args(arguments)
     try:

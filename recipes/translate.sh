@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Translates raw text, line by line, from FILE or standard input to standard output:
+#   translate.sh EXPERIMENT [FILE] [--dry-run] [FLAGS OF transformer-plugin translate]
+# CHECKPOINT names another checkpoint than the averaged one.
+set -euo pipefail
+# shellcheck source=recipes/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+begin "$@"
+
+: "${CHECKPOINT:=$RUN_DIR/checkpoints/averaged.pt}"
+: "${BEAM:=4}"     # section 6.1
+: "${ALPHA:=0.6}"  # section 6.1
+input=()
+if ((${#EXTRA[@]})) && [[ ${EXTRA[0]} != -* ]]; then
+    input=(--input "${EXTRA[0]}")
+    EXTRA=("${EXTRA[@]:1}")
+fi
+run transformer-plugin translate "$RUN_DIR/data-bin" --path "$CHECKPOINT" \
+    --source-lang "$SOURCE" --target-lang "$TARGET" --beam "$BEAM" --lenpen "$ALPHA" \
+    ${input[@]+"${input[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}

@@ -1,0 +1,71 @@
+"""Text to subwords agrees with what data-prep did to the training text, piece by piece."""
+
+import random
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+from fairseq.data import Dictionary
+
+from transformer_plugin.translation.subwords import Prepared, SentencePieces, load_subwords
+
+REPO = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPO / "data-prep"))
+
+import encoders  # noqa: E402
+from clean_pairs import Form  # noqa: E402
+
+ODD = ["", "   ", "\t\u3000", "e\u0301", "☃ 漢字", "a\u2028b\x85c\rd", "</s> <s> <pad> <unk> @@ ▁",
+       "\x00\x07", "&amp; | [x]", "\U0001f600\u200d", "don't stop - “x” „y“…", "A" * 700]
+
+
+@pytest.fixture
+def subwords(run_folder):
+    prepared = Prepared.beside(run_folder / "data-bin")
+    return load_subwords(prepared.subwords, "en", "de", prepared.lowercase)
+
+
+def lines():
+    chance = random.Random(1)
+    letters = "aAbÄß.,-'\" \t(&<|☃é　0"
+    return ["".join(chance.choices(letters, k=chance.randint(0, 60))) for _ in range(300)]
+
+
+def test_pieces_are_those_of_data_prep(run_folder, subwords):
+    moses = "moses" in run_folder.parent.name
+    form = Form(("en", "de"), moses=moses, lowercase=moses)
+    encoder = encoders.load(run_folder / "subwords")
+    dictionary = Dictionary.load(str(run_folder / "data-bin/dict.en.txt"))
+    for line in [*lines(), *ODD[:-1]]:
+        numbers, _ = encoder.lines(form.of(line, 0).encode())
+        expected = [dictionary.index(encoder.pieces[n]) for n in numbers.tolist()[:-1]]
+        pieces = subwords.split(line)
+        assert [dictionary.index(piece) for piece in pieces] == expected, line
+
+
+def test_lower_case_is_as_prepared(run_folder):
+    assert Prepared.beside(run_folder / "data-bin").lowercase == ("moses" in str(run_folder))
+
+
+@pytest.mark.parametrize("line", ODD)
+def test_odd_text_comes_back_but_for_white_space(subwords, line):
+    found = subwords.join(subwords.split(line))
+    assert "\n" not in found
+    if isinstance(subwords, SentencePieces) and "▁" not in line:
+        assert found == " ".join(unicodedata.normalize("NFC", line).split())
+
+
+def test_words_begin_where_they_do(subwords):
+    pieces = subwords.split("the cat sees the quick dog's")
+    starts = [i for i in range(1, len(pieces)) if subwords.begins_word(pieces[i], pieces[i - 1])]
+    words = [subwords.join(pieces[a:b]) for a, b in zip([0, *starts], [*starts, None], strict=True)]
+    assert " ".join(words).replace(" 's", "'s").split() == ["the", "cat", "sees", "the", "quick", "dog's"]
+
+
+def test_what_is_no_model_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="--subwords"):
+        load_subwords(tmp_path, "en", "de")
+    (tmp_path / "joint.model").write_text("no model")
+    with pytest.raises(ValueError, match=r"joint\.model is not a sentencepiece model"):
+        load_subwords(tmp_path, "en", "de")
