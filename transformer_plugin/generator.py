@@ -133,21 +133,21 @@ class VaswaniGenerator(nn.Module):
 
 
 def _batches(lengths: Tensor, budget: int, workers: int) -> list[Tensor]:
-    """Sentence numbers, of like length together, at most ``budget`` tokens in each batch.
+    """Sentence numbers, of like length together, about ``budget`` tokens in each batch.
 
-    The last batches are smaller, so that all workers end at about the same time.
+    As many batches of the same work follow each other as there are workers, so that all workers
+    end at about the same time: sentences next to each other by length go to different ones.
     """
     order = lengths.argsort(descending=True, stable=True)
-    sizes = lengths[order].clamp_min(1).tolist()
-    remaining, start = sum(sizes), 0
-    batches = []
-    while start < len(sizes):
-        share = max(budget // 4, 2 * remaining // (3 * workers)) if workers > 1 else budget
-        end = start + max(1, min(budget, share) // sizes[start])
-        batches.append(order[start:end])
-        remaining -= sum(sizes[start:end])
-        start = end
-    return batches
+    tokens = lengths[order].clamp_min(1).cumsum(0)
+    rounds = max(1, round(int(tokens[-1]) / (budget * workers)))
+    place = (tokens - 1) * rounds // tokens[-1]  # the round of each sentence
+    return [
+        batch
+        for sentences in order.split(torch.bincount(place, minlength=rounds).tolist())
+        for batch in (sentences[i::workers] for i in range(workers))
+        if batch.numel()
+    ]
 
 
 def _fairseq_form(hypothesis: Hypothesis) -> dict[str, Tensor]:

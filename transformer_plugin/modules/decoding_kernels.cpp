@@ -60,16 +60,22 @@ void store(Floats v, BFloat16* x) {  // rounded to nearest, ties to even
 
 Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 
+// The lower and upper half of a vector, put together until one number is left.
+template <class Put>
+float reduced(Floats v, Put put) {
+    float x[kLanes];
+    store(v, x);
+    for (int half = kLanes / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; ++i) x[i] = put(x[i], x[half + i]);
+    return x[0];
+}
+
 float sum(Floats v) {
-    float total = 0;
-    for (int i = 0; i < kLanes; ++i) total += v[i];
-    return total;
+    return reduced(v, [](float a, float b) { return a + b; });
 }
 
 float largest(Floats v) {
-    float top = v[0];
-    for (int i = 1; i < kLanes; ++i) top = v[i] > top ? v[i] : top;
-    return top;
+    return reduced(v, [](float a, float b) { return a > b ? a : b; });
 }
 
 // e^x for x <= 0, to two units in the last place; 0 below -87. As Cephes' expf: 2^n times a
@@ -90,6 +96,17 @@ Floats exponential(Floats x) {
     Floats scale;
     std::memcpy(&scale, &power, sizeof scale);
     return lost ? Floats{} : p * scale;
+}
+
+// The numbers i to i + kVectors * kLanes of the weighted values, in registers.
+template <int kVectors, class Number, class Value>
+void average(int count, Value value, int i, const float* weights, float share, Number* out) {
+    Floats context[kVectors] = {};
+    for (int t = 0; t < count; ++t) {
+        const Number* v = value(t) + i;
+        for (int j = 0; j < kVectors; ++j) context[j] += weights[t] * load(v + j * kLanes);
+    }
+    for (int j = 0; j < kVectors; ++j) store(context[j] * share, out + i + j * kLanes);
 }
 
 // softmax(scale q K^T) V of one query and one head, equation (1).
@@ -114,11 +131,10 @@ void attend(const Number* q, Number* out, int count, Key key, Value value, int d
         total += e;
     }
     const float share = 1 / sum(total);
-    for (int i = 0; i < d_v; i += kLanes) {
-        Floats context{};
-        for (int t = 0; t < count; ++t) context += scores[t] * load(value(t) + i);
-        store(context * share, out + i);
-    }
+    int i = 0;
+    for (; i + 4 * kLanes <= d_v; i += 4 * kLanes)
+        average<4>(count, value, i, scores, share, out);
+    for (; i < d_v; i += kLanes) average<1>(count, value, i, scores, share, out);
 }
 
 struct Attention {  // as compiled.py's
