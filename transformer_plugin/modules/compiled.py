@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 SOURCE = Path(__file__).with_name("decoding_kernels.cpp")
 LANES = 16  # widths of heads must be multiples of it
 SUFFIXES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
-_FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC")
+_FLAGS = ["-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC"]
 _SECONDS = 120  # for the compiler
 
 
