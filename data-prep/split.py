@@ -30,7 +30,8 @@ def split_pairs(pairs: list[Pair], valid: int, test: int, seed: int) -> dict[str
         groups.setdefault(pair[0].strip().casefold(), []).append(pair)
     if len(groups) <= valid + test:
         raise BadInput(f"{len(groups):,} different source sentences are not enough for "
-                       f"{valid:,} in valid, {test:,} in test, and any in train")
+                       f"{valid:,} in valid, {test:,} in test, and any in train: give less by "
+                       "--valid and --test")
     shuffled = list(groups.values())
     stream = random.Random(seed)
     stream.shuffle(shuffled)
