@@ -7,13 +7,17 @@ attention are counted, since the paper's implementation computes them.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+Count = TypeVar("Count")  # a number, or a tensor of them: a sentence each
+
 BACKWARD = 2  # a matrix product's two gradients cost as much again each
 P100 = 9.5e12  # sustained single-precision operations a second that the paper assumes
 
 
 def encoder_flops(
-    n_layers: int, d_model: int, d_ff: int, heads: int, d_k: int, d_v: int, source: int
-) -> int:
+    n_layers: int, d_model: int, d_ff: int, heads: int, d_k: int, d_v: int, source: Count
+) -> Count:
     """Forward pass of the encoder over one sentence of ``source`` tokens, S."""
     projections = 2 * source * d_model * heads * (2 * d_k + 2 * d_v)
     weighting = 2 * source * source * heads * (d_k + d_v)
@@ -27,9 +31,9 @@ def decoder_flops(
     heads: int,
     d_k: int,
     d_v: int,
-    source: int,
-    target: int,
-) -> int:
+    source: Count,
+    target: Count,
+) -> Count:
     """Forward pass of the decoder, teacher forcing: S source and T target tokens."""
     self_attention = (
         2 * target * d_model * heads * (2 * d_k + 2 * d_v)
@@ -42,6 +46,11 @@ def decoder_flops(
     )
     feed_forward = 4 * target * d_model * d_ff
     return n_layers * (self_attention + encoder_decoder_attention + feed_forward)
+
+
+def output_flops(d_model: int, vocab: int, target: Count) -> Count:
+    """The pre-softmax linear map (section 3.4) of ``target`` tokens."""
+    return 2 * target * d_model * vocab
 
 
 def transformer_flops(
@@ -57,11 +66,11 @@ def transformer_flops(
 ) -> int:
     """Forward pass over one pair of sentences, output projection included."""
     shape = (n_layers, d_model, d_ff, heads, d_k, d_v)
-    output = 2 * target * d_model * vocab
-    return encoder_flops(*shape, source) + decoder_flops(*shape, source, target) + output
+    layers = encoder_flops(*shape, source) + decoder_flops(*shape, source, target)
+    return layers + output_flops(d_model, vocab, target)
 
 
-def training_flops(forward: float) -> float:
+def training_flops(forward: Count) -> Count:
     """Forward and backward pass."""
     return forward * (1 + BACKWARD)
 
