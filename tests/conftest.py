@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +15,9 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 
 from transformer_plugin.config import VaswaniConfig
 from transformer_plugin.model import VaswaniTransformer
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # fairseq_commands
+from fairseq_commands import run
 
 LAYERS, D_MODEL, D_FF, HEADS, WORDS = 2, 32, 64, 4, 60
 
@@ -128,3 +133,12 @@ def batch(dictionary):
         }
 
     return make
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory):
+    """The toy experiment run by its recipe, for one epoch."""
+    runs = tmp_path_factory.mktemp("runs")
+    knobs = {"RUNS": str(runs), "MAX_EPOCH": "1", "AVERAGE": "1"}
+    run("recipes/run.sh", "toy", env=knobs)
+    return runs / "toy"

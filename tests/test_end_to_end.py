@@ -1,66 +1,11 @@
 """What users run: recipes, fairseq-train, fairseq-generate and fairseq-interactive."""
 
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
-
-REPO = Path(__file__).resolve().parent.parent
-BIN = Path(sys.executable).parent
-PLUGIN = ["--user-dir", str(REPO / "transformer_plugin"), "--task", "vaswani_translation"]
-
-
-def run(*command, status=0, **options):
-    environment = os.environ | {
-        "PATH": f"{BIN}:{os.environ['PATH']}",
-        "OMP_NUM_THREADS": "2",
-        "VIRTUAL_ENV": str(BIN.parent),
-    }
-    environment |= options.pop("env", {})
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=REPO,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=500,
-        **options,
-    )
-    assert (done.returncode == 0) == (status == 0), done.stdout[-3000:] + done.stderr[-3000:]
-    return done
-
-
-@pytest.fixture(scope="session")
-def toy(tmp_path_factory):
-    """The toy experiment run by its recipe, for one epoch."""
-    runs = tmp_path_factory.mktemp("runs")
-    knobs = {"RUNS": str(runs), "MAX_EPOCH": "1", "AVERAGE": "1"}
-    run("recipes/run.sh", "toy", env=knobs)
-    return runs / "toy"
-
-
-def train(data, save_dir, *extra, status=0):
-    return run(
-        *("fairseq-train", data, *PLUGIN, "--arch", "vaswani_tiny", "--cpu"),
-        *("--criterion", "vaswani_cross_entropy", "--optimizer", "vaswani_adam"),
-        *("--lr-scheduler", "noam", "--lr", "1.0", "--warmup-updates", "100"),
-        *("--max-tokens", "500", "--max-update", "12", "--seed", "3", "--num-workers", "0"),
-        *("--save-dir", save_dir, "--disable-validation", "--no-epoch-checkpoints", *extra),
-        status=status,
-    )
-
-
-def generate(data, checkpoint, *extra, status=0):
-    return run(
-        *("fairseq-generate", data, *PLUGIN, "--path", checkpoint, "--cpu"),
-        *("--remove-bpe", "sentencepiece", *extra),
-        status=status,
-    )
+from fairseq_commands import PLUGIN, generate, run, train
 
 
 def test_recipe_goes_from_text_to_score(toy):

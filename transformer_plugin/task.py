@@ -4,27 +4,27 @@ import functools
 import logging
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq.data import FairseqDataset
-from fairseq.dataclass import ChoiceEnum
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks import register_task
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from omegaconf import II, DictConfig
+from fairseq.tasks.translation import TranslationTask
+from omegaconf import DictConfig
 from torch import nn
 
 from .binarised_data import check_data
 from .config import completed
-from .decode_precision import PRECISIONS, in_precision
+from .decode_precision import in_precision
 from .departures import decoding_departures, model_departures, training_departures
 from .fidelity import FIDELITIES
 from .generator import VaswaniGenerator
 from .model import VaswaniTransformer
 from .modules.length_penalty import LENGTH_PENALTIES
 from .next_tokens import Rules
+from .task_config import VaswaniTranslationConfig
+from .training.protection import protect_training
 
 logger = logging.getLogger(__name__)
 
@@ -56,41 +56,6 @@ _STOCK_OPTIONS = {
 }
 
 
-@dataclass
-class VaswaniTranslationConfig(TranslationConfig):
-    """fairseq's translation task, with sources padded on the right as targets are."""
-
-    left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
-    fidelity: ChoiceEnum(list(FIDELITIES)) = field(
-        default="paper",
-        metadata={
-            "help": "whose choices to follow where an option of its own does not say: the paper's,"
-            " those of its authors' first release (t2t), or fairseq's"
-        },
-    )
-    length_penalty: Optional[ChoiceEnum(list(LENGTH_PENALTIES))] = field(
-        default=None,
-        metadata={"help": "gnmt: ((5 + len) / 6)^lenpen (6.1); fairseq: len^lenpen"},
-    )
-    stop_rule: Optional[ChoiceEnum(["bound", "first-finished"])] = field(
-        default=None,
-        metadata={
-            "help": "bound: until no live hypothesis can beat the worst finished one, as the"
-            " authors' release; first-finished: until as many as --beam have ended, as fairseq"
-        },
-    )
-    decode_precision: Optional[ChoiceEnum(list(PRECISIONS))] = field(
-        default=None,
-        metadata={
-            "help": "arithmetic of decoding from a checkpoint; default: that of the checkpoint, or"
-            " what --fp16 or --bf16 says. bf16 is the fastest on CPUs with AVX-512 or AMX, int8 is"
-            " for CPUs alone, fp16 for GPUs alone"
-        },
-    )
-    fp16: bool = II("common.fp16")
-    cpu: bool = II("common.cpu")
-
-
 @register_task("vaswani_translation", dataclass=VaswaniTranslationConfig)
 class VaswaniTranslationTask(TranslationTask):
     """Translation of one language into another."""
@@ -117,6 +82,7 @@ class VaswaniTranslationTask(TranslationTask):
                 " Use --bf16, or no precision flag for fp32"
             )
         check_data(cfg.data, cfg.source_lang, cfg.target_lang)
+        protect_training()
         return super().setup_task(cfg, **kwargs)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:

@@ -1,0 +1,57 @@
+"""The commands that users run, on small data."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+PLUGIN = ["--user-dir", str(REPO / "transformer_plugin"), "--task", "vaswani_translation"]
+
+
+def environment():
+    return os.environ | {
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2"),
+        "VIRTUAL_ENV": str(BIN.parent),
+    }
+
+
+def run(*command, status=0, env=None, **options):
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=REPO,
+        env=environment() | (env or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+        **options,
+    )
+    assert (done.returncode == 0) == (status == 0), done.stdout[-3000:] + done.stderr[-3000:]
+    return done
+
+
+def training(data, save_dir, *extra):
+    """A short run of fairseq-train on a small model, as a command."""
+    words = (
+        *("fairseq-train", data, *PLUGIN, "--arch", "vaswani_tiny", "--cpu"),
+        *("--criterion", "vaswani_cross_entropy", "--optimizer", "vaswani_adam"),
+        *("--lr-scheduler", "noam", "--lr", "1.0", "--warmup-updates", "100"),
+        *("--max-tokens", "500", "--max-update", "12", "--seed", "3", "--num-workers", "0"),
+        *("--save-dir", save_dir, "--disable-validation", "--no-epoch-checkpoints", *extra),
+    )
+    return [str(word) for word in words]
+
+
+def train(data, save_dir, *extra, status=0, **options):
+    return run(*training(data, save_dir, *extra), status=status, **options)
+
+
+def generate(data, checkpoint, *extra, status=0):
+    return run(
+        *("fairseq-generate", data, *PLUGIN, "--path", checkpoint, "--cpu"),
+        *("--remove-bpe", "sentencepiece", *extra),
+        status=status,
+    )

@@ -1,0 +1,94 @@
+"""A checkpoint that does not load is set aside, and training goes on from the newest whole one."""
+
+import resource
+import shutil
+
+import pytest
+import torch
+from fairseq_commands import train
+
+from transformer_plugin.training.last_good import finished_updates, newest_good
+
+FLAGS = ("--max-update", 8, "--save-interval-updates", 2)
+
+
+@pytest.fixture(scope="module")
+def finished(toy, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished")
+    train(toy / "data-bin", folder, *FLAGS)
+    return folder
+
+
+@pytest.fixture
+def run_folder(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+def cut_off(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip_a_bit(path):
+    """Within the numbers of a tensor, so that the file still loads."""
+    contents = bytearray(path.read_bytes())
+    contents[len(contents) // 2] ^= 1
+    path.write_bytes(contents)
+    torch.load(path, weights_only=False)
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [cut_off, flip_a_bit, empty])
+def test_newest_whole_one_is_taken(run_folder, damage, caplog):
+    last = run_folder / "checkpoint_last.pt"
+    damage(last)
+    damage(run_folder / "checkpoint_1_8.pt")
+    assert newest_good(last) == run_folder / "checkpoint_1_6.pt"
+    assert "checkpoint_last.pt.broken" in caplog.text
+    assert {p.name for p in run_folder.glob("*.broken")} == {
+        "checkpoint_last.pt.broken",
+        "checkpoint_1_8.pt.broken",
+    }
+
+
+def test_whole_one_is_left_alone(run_folder):
+    before = {p: p.stat().st_mtime_ns for p in run_folder.iterdir()}
+    assert newest_good(run_folder / "checkpoint_last.pt") == run_folder / "checkpoint_last.pt"
+    assert before == {p: p.stat().st_mtime_ns for p in run_folder.iterdir()}
+
+
+def test_an_average_is_not_trained_on(run_folder):
+    state = torch.load(run_folder / "checkpoint_1_4.pt", weights_only=False)
+    state["last_optimizer_state"] = None
+    torch.save(state, run_folder / "checkpoint_averaged.pt")
+    assert finished_updates(run_folder / "checkpoint_averaged.pt") is None
+    assert finished_updates(run_folder / "checkpoint_1_4.pt") == 4
+
+
+def test_training_goes_on_and_ends_the_same(toy, run_folder):
+    expected = torch.load(run_folder / "checkpoint_last.pt", weights_only=False)["model"]
+    for name in ("checkpoint_last.pt", "checkpoint_1_8.pt", "checkpoint_1_6.pt"):
+        cut_off(run_folder / name)
+    done = train(toy / "data-bin", run_folder, *FLAGS)
+    assert "training goes on from" in done.stdout + done.stderr
+    found = torch.load(run_folder / "checkpoint_last.pt", weights_only=False)["model"]
+    assert all(torch.equal(tensor, found[name]) for name, tensor in expected.items())
+
+
+def no_room():
+    """Any file of more than 4 MB fails, as on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, 4 << 20))
+
+
+def test_full_disk_stops_training_and_spoils_nothing(toy, run_folder):
+    before = (run_folder / "checkpoint_last.pt").read_bytes()
+    more = (*FLAGS, "--max-update", 12)
+    done = train(toy / "data-bin", run_folder, *more, status=1, preexec_fn=no_room)
+    assert "checkpoint_1_10.pt: not written" in done.stderr
+    assert "GiB free" in done.stderr and "Traceback" not in done.stderr
+    assert (run_folder / "checkpoint_last.pt").read_bytes() == before
+    assert not list(run_folder.glob(".*.partial"))
+    train(toy / "data-bin", run_folder, *more)
+    assert finished_updates(run_folder / "checkpoint_last.pt") == 12

@@ -1,0 +1,117 @@
+"""Losses that are not numbers, scales at their minimum, and losses that rise for good."""
+
+import json
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.trainer import Trainer
+from fairseq_commands import REPO, train
+
+from transformer_plugin.training.divergence import RISE, WINDOW, LossWatch
+from transformer_plugin.training.rollback import command_in, unflattened, wider_precision
+from transformer_plugin.training.trainer import SafeTrainer
+
+FAULTY = ("--user-dir", REPO / "tests/training/nan_criterion", "--criterion", "nan_cross_entropy")
+
+
+def faulty(toy, folder, *extra, **options):
+    return train(toy / "data-bin", folder, *FAULTY, "--max-update", 20, *extra, **options)
+
+
+def test_bad_batch_is_named_and_left_out(toy, tmp_path):
+    done = faulty(toy, tmp_path)
+    rows = [json.loads(row) for row in (tmp_path / "numeric_faults.jsonl").open()]
+    assert rows
+    for row in rows:
+        assert row["loss"] == "nan" and any(i % 300 == 0 for i in row["sentences"])
+    assert "(1 of at most 10)" in done.stdout + done.stderr
+    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=False)
+    assert all(torch.isfinite(tensor).all() for tensor in state["model"].values())
+    assert state["optimizer_history"][-1]["num_updates"] == 20
+
+
+def test_too_many_bad_batches_stop_training(toy, tmp_path):
+    done = faulty(toy, tmp_path, "--nonfinite-limit", 0, status=1)
+    assert "which is the limit (--nonfinite-limit)" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_loss_that_rises_for_good():
+    watch = LossWatch(patience=20)
+    update = 0
+    for loss in [10 * math.exp(-i / 50) + 3 for i in range(400)]:
+        update += 1
+        assert not watch.has_risen(update, loss)
+    for _ in range(5):  # a spike is no divergence
+        update += 1
+        assert not watch.has_risen(update, 9.0)
+    assert watch.last_sound_update == update
+    level = update
+    while not watch.has_risen(update := update + 1, 12.0):
+        assert update < level + 2 * WINDOW
+    # The running mean goes from m to m + (12 - m)(1 - 0.99^n) in n updates.
+    m, lowest = 3 + 0.44, 3 + 0.1
+    n = math.log((12 - RISE * lowest) / (12 - m)) / math.log(1 - 1 / WINDOW)
+    assert update - level == pytest.approx(max(n, 0) + 20, abs=8)
+
+
+def test_without_patience_nothing_counts_as_risen():
+    watch = LossWatch(patience=0)
+    assert not any(watch.has_risen(i, float(i)) for i in range(1, 2000))
+
+
+def test_commands_in_a_wider_precision():
+    command = ["python", "fairseq-train", "data", "--fp16", "--lr", "1"]
+    assert command_in("bf16", command) == ["python", "fairseq-train", "data", "--lr", "1", "--bf16"]
+    assert command_in("fp32", command) == ["python", "fairseq-train", "data", "--lr", "1"]
+    with pytest.raises(ValueError, match="--fp16"):
+        command_in("fp32", ["python", "fairseq-hydra-train", "common.fp16=true"])
+    assert wider_precision(fp16=False, bf16=True) == "fp32"
+    assert wider_precision(fp16=False, bf16=False) is None
+
+
+# Rates that rise until no model bears them.
+DIVERGING = ("--lr", 1000, "--warmup-updates", 400, "--max-update", 200, "--divergence-updates", 10)
+
+
+def test_divergence_stops_and_says_which_checkpoints_are_good(toy, tmp_path):
+    done = train(toy / "data-bin", tmp_path, *DIVERGING, status=1)
+    assert "training has diverged: the loss has been rising since update" in done.stderr
+    assert "Checkpoints up to update" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_divergence_goes_back_and_on_in_fp32(toy, tmp_path):
+    flags = (*DIVERGING, "--bf16", "--on-divergence", "rollback", "--save-interval-updates", 10)
+    done = train(toy / "data-bin", tmp_path, *flags, status=1)
+    said = done.stdout + done.stderr
+    assert "training goes back to update" in said and "and on in fp32" in said
+    assert (tmp_path / "checkpoint_last.pt").exists() and list(tmp_path.glob("*.diverged"))
+    assert said.index("on in fp32") < said.rindex("Loaded checkpoint")
+    assert "Checkpoints up to update" in done.stderr  # it diverges in fp32 too, and stops
+
+
+def test_flat_state_of_fp16_is_split_by_parameter():
+    shapes = [torch.Size([2, 3]), torch.Size([4])]
+    flat = torch.arange(10.0)
+    state = {"state": {0: {"step": 7, "exp_avg": flat}}, "param_groups": [{"params": [0]}]}
+    split = unflattened(state, shapes)
+    assert split["param_groups"] == [{"params": [0, 1]}]
+    assert torch.equal(split["state"][0]["exp_avg"], flat[:6].view(2, 3))
+    assert torch.equal(split["state"][1]["exp_avg"], flat[6:])
+    assert [part["step"] for part in split["state"].values()] == [7, 7]
+    assert unflattened(split, shapes) is split
+
+
+def test_scale_at_its_minimum_is_divergence(monkeypatch):
+    def overflow(*_):
+        raise FloatingPointError("Minimum loss scale reached (0.0001).")
+
+    monkeypatch.setattr(Trainer, "train_step", overflow)
+    trainer = object.__new__(SafeTrainer)
+    trainer.cfg = SimpleNamespace(common=SimpleNamespace(fp16=True, bf16=False, amp=False))
+    trainer.task = SimpleNamespace(cfg=SimpleNamespace(on_divergence="stop"))
+    trainer._num_updates = 41
+    with pytest.raises(SystemExit, match="update 41: training has diverged: Minimum loss scale"):
+        trainer.train_step([])

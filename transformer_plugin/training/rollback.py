@@ -1,0 +1,90 @@
+"""Back to the last good checkpoint, and on in a wider precision."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+
+from ..checkpoints.safe_loading import load
+from ..checkpoints.saving import save
+from .last_good import finished_updates, set_aside
+
+logger = logging.getLogger(__name__)
+HALF = {"--fp16", "--memory-efficient-fp16", "--bf16", "--memory-efficient-bf16", "--amp"}
+
+
+def wider_precision(fp16: bool, bf16: bool) -> str | None:
+    """The next precision after fp16 or bf16 on this machine; None after fp32."""
+    if fp16 and torch.cuda.is_available() and torch.cuda.is_bf16_supported(False):
+        return "bf16"
+    return "fp32" if fp16 or bf16 else None
+
+
+def command_in(precision: str, command: list[str]) -> list[str]:
+    """The command line with another precision.
+
+    Raises:
+        ValueError: it does not say its precision by fairseq's flags.
+    """
+    changed = [word for word in command if word not in HALF]
+    if changed == command:
+        raise ValueError("the command line has none of " + ", ".join(sorted(HALF)))
+    return changed if precision == "fp32" else [*changed, f"--{precision}"]
+
+
+def roll_back(
+    folder: Path, sound_update: int, precision: str, optimizer: str, shapes: list[torch.Size]
+) -> NoReturn:
+    """Goes on from the last checkpoint that is no later than ``sound_update``, by running this
+    process's command again, in ``precision``, in its place. Later checkpoints are set aside.
+
+    Args:
+        optimizer: class that fairseq trains by in ``precision``.
+        shapes: of the parameters that are trained.
+
+    Raises:
+        ValueError: as ``command_in``; nothing is changed then.
+    """
+    command = command_in(precision, list(sys.orig_argv))
+    good = []
+    for path in folder.glob("checkpoint*.pt"):
+        updates = finished_updates(path)
+        if updates is not None and updates <= sound_update:
+            good.append((updates, path))
+        elif updates is not None:
+            logger.warning("%s is set aside as %s", path, set_aside(path, "diverged"))
+    if good:
+        state = load(max(good)[1])
+        state["optimizer_history"][-1]["optimizer_name"] = optimizer
+        state["last_optimizer_state"] = unflattened(state["last_optimizer_state"], shapes)
+        save(state, folder / "checkpoint_last.pt")
+    logger.warning(
+        "training goes back to %s and on in %s",
+        f"update {max(good)[0]}" if good else "its start",
+        precision,
+    )
+    logging.shutdown()
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, *command[1:]])
+
+
+def unflattened(optimizer: dict[str, Any], shapes: list[torch.Size]) -> dict[str, Any]:
+    """Adam's state with an entry a parameter, where ``--fp16`` has one for all of them."""
+    (group,) = optimizer["param_groups"]
+    if len(group["params"]) == len(shapes):
+        return optimizer
+    (flat,) = optimizer["state"].values()
+    parts = {}
+    for name, value in flat.items():
+        if torch.is_tensor(value) and value.dim():
+            pieces = value.split([shape.numel() for shape in shapes])
+            parts[name] = [p.view(s).clone() for p, s in zip(pieces, shapes, strict=True)]
+        else:
+            parts[name] = [value] * len(shapes)
+    states = {i: {name: part[i] for name, part in parts.items()} for i in range(len(shapes))}
+    return {"state": states, "param_groups": [{**group, "params": list(states)}]}

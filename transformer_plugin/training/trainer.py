@@ -1,0 +1,124 @@
+"""fairseq's trainer, which loses nothing: one run a folder, whole checkpoints, faults named."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from fairseq.distributed import utils as distributed_utils
+from fairseq.optim import OPTIMIZER_REGISTRY
+from fairseq.optim.fp16_optimizer import FP16Optimizer
+from fairseq.trainer import Trainer
+from torch import Tensor
+
+from .divergence import LossWatch
+from .durable_files import remove_unfinished
+from .interruption import listen
+from .last_good import newest_good
+from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
+from .rollback import roll_back, wider_precision
+from .run_lock import hold_lock
+
+logger = logging.getLogger(__name__)
+
+
+class SafeTrainer(Trainer):
+    """What fairseq-train makes its updates by."""
+
+    def __init__(self, cfg: Any, task: Any, *rest: Any) -> None:
+        self._folder = Path(cfg.checkpoint.save_dir)
+        if distributed_utils.is_master(cfg.distributed_training) and not cfg.checkpoint.no_save:
+            hold_lock(self._folder)
+            remove_unfinished(self._folder)
+        super().__init__(cfg, task, *rest)
+        self._faults = NumericFaults(self._folder, task.cfg.nonfinite_limit)
+        self._loss_watch = LossWatch(task.cfg.divergence_updates)
+        listen()
+
+    def load_checkpoint(self, filename: str, *rest: Any, **options: Any) -> Any:
+        """Loads ``filename``, or, where that is the run's last checkpoint and broken, the newest
+        whole one."""
+        if Path(filename).name == "checkpoint_last.pt":
+            good = str(newest_good(Path(filename))) if self.data_parallel_rank == 0 else ""
+            if self.data_parallel_world_size > 1:
+                good = distributed_utils.broadcast_object(
+                    good, 0, self.data_parallel_process_group, dist_device=self.device
+                )
+            filename = good
+        return super().load_checkpoint(filename, *rest, **options)
+
+    def clip_grad_norm(self, clip_norm: float) -> Tensor:
+        """The norm of the gradient, which is clipped.
+
+        Raises:
+            NonFiniteGradientError: it is not finite, and no loss scale is to blame.
+        """
+        norm = super().clip_grad_norm(clip_norm)
+        if not self.cfg.common.amp and not torch.isfinite(norm).all():
+            raise NonFiniteGradientError
+        return norm
+
+    def train_step(self, samples: list[dict[str, Any]], raise_oom: bool = False) -> Any:
+        """One update, or none where its gradient is not finite.
+
+        Raises:
+            SystemExit: there were too many such updates, or training has diverged.
+        """
+        update = self.get_num_updates() + 1
+        try:
+            log = super().train_step(samples, raise_oom)
+        except NonFiniteGradientError:
+            self.zero_grad()
+            self._faults.add(update, self.data_parallel_rank, batch_losses(samples, self._loss))
+            return None
+        except FloatingPointError as error:  # the loss scale of fp16 is at its minimum
+            self._diverged(str(error), update)
+        if log is not None and self._loss_watch.has_risen(update, float(log["loss"])):
+            since = self._loss_watch.last_sound_update
+            self._diverged(f"the loss has been rising since update {since}", since)
+        return log
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Begins an epoch, unless all updates were made before this process started.
+
+        Deviation: fairseq would make one more, each time that its command is given again.
+        """
+        most = self.cfg.optimization.max_update
+        if 0 < most <= self.get_num_updates():
+            logger.info("nothing to train: --max-update %d is reached", most)
+            raise SystemExit(0)
+        super().begin_epoch(epoch)
+
+    @torch.no_grad()
+    def _loss(self, sample: dict[str, Any]) -> Tensor:
+        sample, _is_dummy = self._prepare_sample(sample)
+        loss, _sample_size, _log = self.task.valid_step(sample, self.get_model(), self.criterion)
+        return loss
+
+    def _diverged(self, why: str, sound_update: int) -> NoReturn:
+        common = self.cfg.common
+        wider = wider_precision(common.fp16 or common.amp, common.bf16)
+        advice = (
+            f"update {self.get_num_updates()}: training has diverged: {why}. Lower --lr or raise"
+            " --warmup-updates"
+        )
+        if self.task.cfg.on_divergence == "stop" or wider is None:
+            wide = f", or train in {wider} (--on-divergence rollback)" if wider else ""
+            raise SystemExit(f"{advice}{wide}. Checkpoints up to update {sound_update} are good")
+        if self.data_parallel_world_size > 1:
+            raise SystemExit(f"{advice}. Run again in {wider} on all processes")
+        logger.warning(advice)
+        try:
+            roll_back(self._folder, sound_update, wider, self._optimizer_in(wider), self._shapes())
+        except ValueError as error:
+            raise SystemExit(f"{advice}. No rollback: {error}") from None
+
+    def _optimizer_in(self, precision: str) -> str:
+        """The class that fairseq trains by: a checkpoint of another is refused."""
+        plain = OPTIMIZER_REGISTRY[self.cfg.optimizer._name].__name__
+        return plain if precision == "fp32" else FP16Optimizer.__name__
+
+    def _shapes(self) -> list[torch.Size]:
+        return [p.shape for p in self.get_model().parameters() if p.requires_grad]
