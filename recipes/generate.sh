@@ -5,8 +5,9 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
 
-: "${BEAM:=4}"     # section 6.1
-: "${ALPHA:=0.6}"  # section 6.1
+: "${BEAM:=4}"         # section 6.1
+: "${ALPHA:=0.6}"      # section 6.1
+: "${EVALUATE:=test}"  # the set to translate
 case ${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
     sentencepiece) marks=sentencepiece undo=() ;;
     moses-bpe) marks=subword_nmt undo=(--detokenise "$TARGET") ;;
@@ -14,11 +15,11 @@ case ${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
 esac
 
 checkpoint="$RUN_DIR/checkpoints/averaged.pt"
-stage generate "$RUN_DIR/generate.log" "$checkpoint" "$RUN_DIR/data-bin" -- \
-    capture "$RUN_DIR/generate.log" fairseq-generate "$RUN_DIR/data-bin" \
+stage generate "$RUN_DIR/generate.log" "$checkpoint" "$DATA_DIR/data-bin" -- \
+    capture "$RUN_DIR/generate.log" fairseq-generate "$DATA_DIR/data-bin" \
     --user-dir "$(transformer-plugin path)" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
-    --path "$checkpoint" --gen-subset test --beam "$BEAM" --lenpen "$ALPHA" \
+    --path "$checkpoint" --gen-subset "$EVALUATE" --beam "$BEAM" --lenpen "$ALPHA" \
     --remove-bpe "$marks" ${EXTRA[@]+"${EXTRA[@]}"}
 stage hypotheses "$RUN_DIR/hypotheses.txt" "$RUN_DIR/generate.log" -- \
     transformer-plugin hypotheses --log "$RUN_DIR/generate.log" --output "$RUN_DIR/hypotheses.txt" \

@@ -7,8 +7,8 @@
 #   stage train "$RUN_DIR/checkpoints/checkpoint_last.pt" "$RUN_DIR/data-bin" -- \
 #       logged "$RUN_DIR/train.log" fairseq-train "$RUN_DIR/data-bin" "${EXTRA[@]}"
 #
-# Sets REPO, and after `begin` or `load_experiment`: EXPERIMENT, RUN_DIR, PYTHON, DRY_RUN, EXTRA,
-# and whatever recipes/experiments/EXPERIMENT.sh sets (CORPUS, SOURCE, TARGET, VOCAB_SIZE, ...).
+# Sets REPO, and after `begin` or `load_experiment`: EXPERIMENT, RUN_DIR, DATA_DIR, PYTHON, DRY_RUN,
+# EXTRA, and whatever recipes/experiments/EXPERIMENT.sh sets (CORPUS, SOURCE, TARGET, VOCAB_SIZE, ...).
 
 REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 : "${RUNS:=$REPO/runs}"  # the folder that holds one folder per experiment
@@ -122,7 +122,8 @@ activate() {
     command -v "$PYTHON" > /dev/null || die "no $PYTHON on PATH: run 'make install' first"
 }
 
-# load_experiment NAME: read recipes/experiments/NAME.sh; set EXPERIMENT and RUN_DIR.
+# load_experiment NAME: read recipes/experiments/NAME.sh; set EXPERIMENT, RUN_DIR, and DATA_DIR: the
+# folder of raw/ clean/ subwords/ data-bin/, another than RUN_DIR where runs share one preparation.
 load_experiment() {
     local file="$REPO/recipes/experiments/$1.sh" known
     if [[ ! -f $file ]]; then
@@ -133,6 +134,7 @@ load_experiment() {
     RUN_DIR="$RUNS/$1"
     # shellcheck source=/dev/null
     . "$file"
+    : "${DATA_DIR:=$RUN_DIR}"
 }
 
 # begin EXPERIMENT [--dry-run] [FLAG...]: what each verb does first. Other flags land in EXTRA.

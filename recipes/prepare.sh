@@ -34,11 +34,11 @@ else
     from=("$CORPUS" ${VARIANT:+--variant "$VARIANT"} --downloads "$RUNS/downloads")
 fi
 
-step fetch "${from[@]}" --output "$RUN_DIR/raw"
-step clean --input "$RUN_DIR/raw" --output "$RUN_DIR/clean" ${form[@]+"${form[@]}"} \
+step fetch "${from[@]}" --output "$DATA_DIR/raw"
+step clean --input "$DATA_DIR/raw" --output "$DATA_DIR/clean" ${form[@]+"${form[@]}"} \
     --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" ${workers[@]+"${workers[@]}"} \
     ${EXTRA[@]+"${EXTRA[@]}"}
-step subwords --input "$RUN_DIR/clean" --output "$RUN_DIR/subwords" --kind "$SUBWORDS" \
+step subwords --input "$DATA_DIR/clean" --output "$DATA_DIR/subwords" --kind "$SUBWORDS" \
     --vocab-size "$VOCAB_SIZE" --merges "$MERGES" ${workers[@]+"${workers[@]}"}
-step binarise --input "$RUN_DIR/clean" --model "$RUN_DIR/subwords" --output "$RUN_DIR/data-bin" \
+step binarise --input "$DATA_DIR/clean" --model "$DATA_DIR/subwords" --output "$DATA_DIR/data-bin" \
     ${workers[@]+"${workers[@]}"}

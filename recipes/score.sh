@@ -8,6 +8,6 @@ begin "$@"
 flags=()
 [[ ${LOWERCASE:-0} == 0 ]] || flags+=(--lowercase)
 run transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \
-    --reference "$RUN_DIR/raw/test.$TARGET" --output "$RUN_DIR/score.json" \
+    --reference "$DATA_DIR/raw/${EVALUATE:-test}.$TARGET" --output "$RUN_DIR/score.json" \
     --language "$TARGET" \
     ${flags[@]+"${flags[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}

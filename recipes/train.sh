@@ -10,7 +10,7 @@ begin "$@"
 : "${MAX_EPOCH:=}" "${MAX_UPDATE:=}"  # when training ends; one of the two at least
 : "${WARMUP_UPDATES:=4000}"  # section 5.3
 : "${LR_FACTOR:=1.0}"        # times the paper's schedule
-: "${DROPOUT:=0.1}"          # section 5.4
+: "${DROPOUT:=0.1}" "${LABEL_SMOOTHING:=0.1}"  # section 5.4
 : "${UPDATE_TOKENS:=}"       # slots of an update; empty: one batch on each GPU
 : "${SAVE_UPDATES:=}"        # updates between checkpoints; empty: an epoch
 : "${AVERAGE:=5}"            # checkpoints kept for averaging, section 6.1
@@ -46,12 +46,12 @@ esac
 last="$RUN_DIR/checkpoints/checkpoint_last.pt"
 [[ ! -e $last ]] || APPEND=1  # training goes on, and so does its log
 
-stage train "$last" "$RUN_DIR/data-bin" -- \
-    logged "$RUN_DIR/train.log" fairseq-train "$RUN_DIR/data-bin" \
+stage train "$last" "$DATA_DIR/data-bin" -- \
+    logged "$RUN_DIR/train.log" fairseq-train "$DATA_DIR/data-bin" \
     --user-dir "$(transformer-plugin path)" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
     --arch "$ARCH" --dropout "$DROPOUT" \
-    --criterion vaswani_cross_entropy --label-smoothing 0.1 \
+    --criterion vaswani_cross_entropy --label-smoothing "$LABEL_SMOOTHING" \
     --optimizer vaswani_adam \
     --lr-scheduler noam --warmup-updates "$WARMUP_UPDATES" --lr "$LR_FACTOR" \
     --max-tokens "$MAX_TOKENS" --update-freq "$update_freq" \

@@ -15,6 +15,6 @@ if ((${#EXTRA[@]})) && [[ ${EXTRA[0]} != -* ]]; then
     input=(--input "${EXTRA[0]}")
     EXTRA=("${EXTRA[@]:1}")
 fi
-run transformer-plugin translate "$RUN_DIR/data-bin" --path "$CHECKPOINT" \
+run transformer-plugin translate "$DATA_DIR/data-bin" --path "$CHECKPOINT" \
     --source-lang "$SOURCE" --target-lang "$TARGET" --beam "$BEAM" --lenpen "$ALPHA" \
     ${input[@]+"${input[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}

@@ -1,0 +1,30 @@
+# shellcheck shell=bash disable=SC2034
+# A row of Table 3, newstest2013 with no averaging: ROW=base, A1 ... A4, B1, B2, C1 ... C7, D1 ... D4,
+# E or big. All of them, on one preparation of the data:
+#   for row in base A{1..4} B{1,2} C{1..7} D{1..4} E big; do ROW=$row recipes/run.sh table3; done
+CORPUS=wmt14_en_de
+SOURCE=en
+TARGET=de
+: "${ROW:=base}"
+RUN_DIR="$RUNS/table3/$ROW"
+: "${DATA_DIR:=$RUNS/table3}"
+: "${EVALUATE:=valid}"        # newstest2013
+: "${AVERAGE:=1}"             # no averaging
+: "${SAVE_UPDATES:=1000}"     # divides MAX_UPDATE: the last one is the end of training
+: "${VOCAB_SIZE:=37000}"     # section 5.1
+: "${MAX_TOKENS:=4096}"      # slots of a batch on one GPU, as tensor2tensor counted them
+: "${UPDATE_TOKENS:=32768}"  # 4,096 slots x the paper's 8 GPUs: about 25,000 tokens a side (5.1)
+: "${PRECISION:=fp16}"       # on a CPU: PRECISION=bf16
+case $ROW in
+    base | big) : "${ARCH:=vaswani_$ROW}" ;;
+    A[1-4] | B[12] | C[1-7] | D[1-4] | E) : "${ARCH:=vaswani_table3_${ROW,,}}" ;;
+    *) die "ROW is '$ROW': expected base, A1 to A4, B1, B2, C1 to C7, D1 to D4, E or big" ;;
+esac
+case $ROW in
+    big) : "${MAX_UPDATE:=300000}" "${DROPOUT:=0.3}" ;;
+    D1) : "${DROPOUT:=0.0}" ;;
+    D2) : "${DROPOUT:=0.2}" ;;
+    D3) : "${LABEL_SMOOTHING:=0.0}" ;;
+    D4) : "${LABEL_SMOOTHING:=0.2}" ;;
+esac
+: "${MAX_UPDATE:=100000}"
