@@ -17,7 +17,7 @@ esac
 checkpoint="$RUN_DIR/checkpoints/averaged.pt"
 stage generate "$RUN_DIR/generate.log" "$checkpoint" "$DATA_DIR/data-bin" -- \
     capture "$RUN_DIR/generate.log" fairseq-generate "$DATA_DIR/data-bin" \
-    --user-dir "$(transformer-plugin path)" \
+    --user-dir "$REPO/transformer_plugin" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
     --path "$checkpoint" --gen-subset "$EVALUATE" --beam "$BEAM" --lenpen "$ALPHA" \
     --remove-bpe "$marks" ${EXTRA[@]+"${EXTRA[@]}"}

@@ -38,15 +38,25 @@ run() {
 }
 
 # logged LOG CMD...: run CMD with stdout and stderr on the screen and in LOG (replaced when CMD
-# starts, or with APPEND=1 added to); fails when CMD fails.
+# starts, or with APPEND=1 added to); fails when CMD fails. SIGTERM, SIGINT and SIGUSR1 go on to CMD,
+# as SIGTERM, and set STOPPED.
 logged() {
-    local log=$1
+    local log=$1 screen writer child status
     shift
     if [[ $DRY_RUN == 1 ]]; then
         printf '%s 2>&1 | tee %q\n' "$(show "$@")" "$log"
     else
         mkdir -p "$(dirname "$log")"
-        "$@" 2>&1 | tee ${APPEND:+-a} "$log"
+        exec {screen}> >(trap '' TERM INT USR1; exec tee ${APPEND:+-a} "$log")
+        writer=$!
+        "$@" >&"$screen" 2>&1 {screen}>&- &
+        child=$!
+        exec {screen}>&-
+        trap 'STOPPED=1; kill -TERM $child' TERM INT USR1
+        while status=0; wait "$child" || status=$?; kill -0 "$child" 2> /dev/null; do :; done
+        trap - TERM INT USR1
+        wait "$writer"
+        return "$status"
     fi
 }
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Trains an experiment, or goes on where its last checkpoint ended:
 #   train.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-train]
+# On several GPUs or machines: docs/clusters.md. SIGTERM and SIGUSR1 end it with status 85: the update
+# is finished and saved, and the same command goes on from there.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -17,11 +19,10 @@ begin "$@"
 : "${SEED:=1}"
 : "${PRECISION:=fp32}"       # fp32, bf16, or fp16 on a GPU
 
+# shellcheck source=recipes/processes.sh
+. "$REPO/recipes/processes.sh"
 [[ -n $MAX_EPOCH$MAX_UPDATE ]] || die "neither MAX_EPOCH nor MAX_UPDATE is set: when shall it end?"
-flags=()
-gpus=$("$PYTHON" -c 'import torch; print(torch.cuda.device_count())')
-((gpus)) || flags+=(--cpu)
-devices=$((gpus ? gpus : 1))
+flags=(${place[@]+"${place[@]}"})
 update_freq=1
 if [[ -n $UPDATE_TOKENS ]]; then
     batch=$((MAX_TOKENS * devices))
@@ -46,9 +47,21 @@ esac
 last="$RUN_DIR/checkpoints/checkpoint_last.pt"
 [[ ! -e $last ]] || APPEND=1  # training goes on, and so does its log
 
-stage train "$last" "$DATA_DIR/data-bin" -- \
-    logged "$RUN_DIR/train.log" fairseq-train "$DATA_DIR/data-bin" \
-    --user-dir "$(transformer-plugin path)" \
+# ended STATUS: says how training ended. torchrun has a status of its own, whatever its processes'.
+ended() {
+    if (($1 == 85)) || [[ $1 != 0 && -n ${STOPPED:-} ]]; then
+        note "training was interrupted: the same command goes on from its last checkpoint"
+        exit 85
+    elif (($1)); then
+        note "training ended with status $1, and $RUN_DIR/train$node.log says why: the same" \
+            "command goes on from its last checkpoint"
+    fi
+}
+trap 'ended $?' EXIT
+
+stage "train$node" "$last" "$DATA_DIR/data-bin" -- \
+    logged "$RUN_DIR/train$node.log" ${launch[@]+"${launch[@]}"} fairseq-train "$DATA_DIR/data-bin" \
+    --user-dir "$REPO/transformer_plugin" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
     --arch "$ARCH" --dropout "$DROPOUT" \
     --criterion vaswani_cross_entropy --label-smoothing "$LABEL_SMOOTHING" \
@@ -57,4 +70,4 @@ stage train "$last" "$DATA_DIR/data-bin" -- \
     --max-tokens "$MAX_TOKENS" --update-freq "$update_freq" \
     --seed "$SEED" --num-workers 0 --no-progress-bar --log-format simple --log-interval 50 \
     --save-dir "$RUN_DIR/checkpoints" \
-    "${flags[@]}" ${TRAIN_FLAGS[@]+"${TRAIN_FLAGS[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}
+    ${flags[@]+"${flags[@]}"} ${TRAIN_FLAGS[@]+"${TRAIN_FLAGS[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}

@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from recipe_environment import BIN, REPO, environment
 
-REPO = Path(__file__).resolve().parents[2]
 EXPERIMENTS = sorted(p.stem for p in (REPO / "recipes/experiments").glob("*.sh"))
-BIN = Path(sys.executable).parent
 
 
-def recipe(*command, status=0, **environment):
+def recipe(*command, status=0, **knobs):
     done = subprocess.run(
         [str(REPO / "recipes" / command[0]), *command[1:]],
-        env=os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "RUNS": "/nowhere"} | environment,
+        env=environment(RUNS="/nowhere", **knobs),
         capture_output=True,
         text=True,
         check=False,
@@ -107,6 +106,32 @@ def test_an_update_holds_the_papers_batch_on_one_device(tokens, batches):
     (words,) = commands(done.stdout)
     assert words[words.index("--update-freq") + 1] == str(batches)
     assert f"{tokens} a batch x 1 devices x {batches}" in done.stderr
+
+
+def test_many_processes_are_started_with_their_share_of_the_batch(monkeypatch):
+    knobs = {"GPUS": "2", "NODES": "2", "NODE_RANK": "1", "MASTER_ADDR": "node7"}
+    done = recipe("train.sh", "wmt14_en_de_base", "--dry-run", **knobs, PRECISION="fp32")
+    (words,) = commands(done.stdout)
+    start = words.index("fairseq-train")
+    assert words[0] == "torchrun" and words[start - 1] == str(REPO / "recipes/worker.sh")
+    assert words[1:start - 1] == shlex.split(
+        "--nnodes 2 --node-rank 1 --nproc-per-node 2 --master-addr node7 --master-port 29500"
+        " --no-python")
+    assert "4096 a batch x 4 devices x 2 batches" in done.stderr
+
+    worker = recipe("worker.sh", "echo", *words[start:], RANK="3", LOCAL_RANK="1", WORLD_SIZE="4")
+    words = shlex.split(worker.stdout)
+    monkeypatch.setattr(sys, "argv", words)
+    cfg = convert_namespace_to_omegaconf(
+        options.parse_args_and_arch(options.get_training_parser(), words[1:]))
+    found = cfg.distributed_training
+    assert (found.distributed_world_size, found.distributed_rank, found.device_id) == (4, 3, 1)
+    assert found.distributed_backend == "gloo" and found.distributed_no_spawn
+
+
+def test_launchers_other_than_torchrun_and_srun_are_refused():
+    done = recipe("train.sh", "toy", "--dry-run", status=2, GPUS="2", LAUNCHER="mpirun")
+    assert "LAUNCHER is 'mpirun': expected torchrun or srun" in done.stderr
 
 
 def test_checkpoints_by_updates_are_averaged_by_updates():

@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import functools
 import pickle
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,8 +34,12 @@ def allow_fairseq_types() -> None:
     """
     torch.serialization.add_safe_globals(list(_HARMLESS))
     from fairseq import checkpoint_utils
+    from fairseq.distributed import utils as distributed_utils
 
-    checkpoint_utils.torch = _SafeTorch(torch)
+    checkpoint_utils.torch = _TorchWith(load)
+    # Where several processes train, the first reads the checkpoint, as data, and sends it to the
+    # others as objects of its own memory.
+    distributed_utils.torch = _TorchWith(functools.partial(torch.load, weights_only=False))
 
 
 def load(file: str | Path | IO[bytes], map_location: Any = "cpu", **options: Any) -> dict[str, Any]:
@@ -93,14 +98,12 @@ def _damaged(name: object, reason: str) -> str:
     )
 
 
-class _SafeTorch(types.ModuleType):
-    """torch as ``fairseq.checkpoint_utils`` sees it: the same, but for ``load``."""
+class _TorchWith(types.ModuleType):
+    """torch as a module of fairseq sees it: the same, but for ``load``."""
 
-    def __init__(self, module: types.ModuleType) -> None:
-        super().__init__(module.__name__)
-        self._module = module
-
-    load = staticmethod(load)
+    def __init__(self, load: Callable[..., Any]) -> None:
+        super().__init__(torch.__name__)
+        self.load = load
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
+        return getattr(torch, name)

@@ -1,0 +1,125 @@
+"""Several processes train as one does, on one machine or on more; none is left when one is lost."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from recipe_environment import REPO, environment
+
+NUMBERS = {
+    "MAX_EPOCH": "",
+    "MAX_TOKENS": "256",
+    "UPDATE_TOKENS": "512",
+    "SAVE_UPDATES": "10",
+    "AVERAGE": "9",
+    "DROPOUT": "0",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+def start(data, runs, **knobs):
+    """recipes/train.sh on the way."""
+    numbers = NUMBERS | {"DATA_DIR": str(data), "RUNS": str(runs)}
+    return subprocess.Popen(
+        [REPO / "recipes/train.sh", "toy", "--disable-validation"],
+        env=environment(**numbers | {name: str(value) for name, value in knobs.items()}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.fixture
+def training(small_data, tmp_path):
+    """training(folder, NAME=VALUE) starts recipes/train.sh; all end with the test."""
+    started = []
+
+    def begin(folder, **knobs):
+        started.append(start(small_data, tmp_path / folder, **knobs))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.terminate()
+
+
+def ended(process, status=0):
+    output = process.communicate(timeout=100)[0]
+    assert process.returncode == status, output[-3000:]
+    return output
+
+
+def parameters(runs, updates):
+    path = runs / f"toy/checkpoints/checkpoint_1_{updates}.pt"
+    return torch.load(path, weights_only=False)["model"]
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    for name, tensor in one.items():
+        torch.testing.assert_close(tensor, other[name], rtol=0, atol=1e-6)
+
+
+def free_port():
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        return any_port.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def alone(small_data, tmp_path_factory):
+    """The folder of one process that accumulates two batches an update, for 40 updates."""
+    runs = tmp_path_factory.mktemp("alone")
+    ended(start(small_data, runs, MAX_UPDATE=40))
+    return runs
+
+
+def workers(rank, folder):
+    """Processes of this rank that train below a folder."""
+    wanted = f"--distributed-rank\0{rank}\0"
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_text()
+        except OSError:
+            continue
+        if wanted in command and str(folder) in command and "torchrun" not in command:
+            yield int(path.parent.name)
+
+
+def until(found, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not found():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_two_processes_are_one_with_two_batches_and_outlive_a_kill(training, alone, tmp_path):
+    knobs = {"GPUS": 2, "MASTER_PORT": free_port(), "MAX_UPDATE": 40}
+    first = training("two", **knobs)
+    until((tmp_path / "two/toy/checkpoints/checkpoint_1_10.pt").exists)
+    os.kill(*workers(1, tmp_path / "two"), signal.SIGKILL)
+    killed = time.monotonic()
+    output = ended(first, status=1)
+    assert time.monotonic() - killed < 60
+    assert "Signal 9 (SIGKILL)" in output and "rank      : 1" in output
+    assert "the same command goes on from its last checkpoint" in output
+    until(lambda: not [*workers(0, tmp_path / "two"), *workers(1, tmp_path / "two")], seconds=5)
+
+    output = ended(training("two", **knobs))
+    assert "Loaded checkpoint" in output
+    for updates in (20, 40):
+        assert_same(parameters(alone, updates), parameters(tmp_path / "two", updates))
+
+
+def test_two_machines_are_one_with_two_batches(training, alone, tmp_path):
+    knobs = {"NODES": 2, "GPUS": 1, "MASTER_PORT": free_port(), "MAX_UPDATE": 20}
+    nodes = [training("nodes", NODE_RANK=rank, **knobs) for rank in (0, 1)]
+    for node in nodes:
+        ended(node)
+    assert_same(parameters(alone, 20), parameters(tmp_path / "nodes", 20))
+    assert (tmp_path / "nodes/toy/train.node1.log").exists()

@@ -1,0 +1,107 @@
+"""recipes/slurm.sbatch, with programs in place of Slurm's own and of fairseq's."""
+
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+from recipe_environment import REPO, environment
+
+FAKES = {
+    # srun: as many tasks as asked for on each node, one after another in number.
+    "srun": """
+nodes=1 tasks=1
+while [[ $1 == --* ]]; do
+    case $1 in --nodes) nodes=$2; shift ;; --ntasks-per-node) tasks=$2; shift ;; esac
+    shift
+done
+export SLURM_NTASKS=$((nodes * tasks))
+for ((i = 0; i < SLURM_NTASKS; i++)); do
+    SLURM_PROCID=$i SLURM_LOCALID=$((i % tasks)) "$@" &
+done
+worst=0
+for job in $(jobs -p); do wait "$job" || { status=$?; ((status <= worst)) || worst=$status; }; done
+exit "$worst"
+""",
+    "scontrol": """
+echo "$*" >> "$FAKE/scontrol"
+[[ $1 != show ]] || printf 'node7\\nnode8\\n'
+""",
+    # fairseq-train: saves and ends with 85 on SIGUSR1, or ends with FAKE_STATUS.
+    "fairseq-train": """
+trap 'touch "$FAKE/saved"; exit 85' USR1
+echo "$MASTER_ADDR $MASTER_PORT $*" > "$FAKE/task${RANK}"
+echo $$ > "$FAKE/pid${RANK}"
+while [[ -z ${FAKE_STATUS:-} ]]; do sleep 0.05; done
+mkdir -p "$RUNS/toy/checkpoints"
+echo done > "$RUNS/toy/checkpoints/checkpoint_last.pt"
+exit "$FAKE_STATUS"
+""",
+    "transformer-plugin": 'echo "$*" >> "$FAKE/after"; exit 3',
+}
+
+
+@pytest.fixture
+def job(small_data, tmp_path):
+    """job(NAME=VALUE) runs the script as Slurm would, for 2 nodes of 2 tasks."""
+    (tmp_path / "bin").mkdir()
+    for name, text in FAKES.items():
+        (tmp_path / "bin" / name).write_text("#!/usr/bin/env bash\nset -u\n" + text)
+        (tmp_path / "bin" / name).chmod(0o755)
+
+    shutil.copytree(small_data, tmp_path / "runs/toy")
+    files = {name.upper(): str(small_data.parents[1] / name) for name in ("train", "valid", "test")}
+
+    def start(*flags, **knobs):
+        slurm = {
+            "SLURM_SUBMIT_DIR": str(REPO), "SLURM_JOB_ID": "1234567", "SLURM_NNODES": "2",
+            "SLURM_NTASKS_PER_NODE": "2", "SLURM_JOB_NODELIST": "node[7-8]",
+        }
+        runs = {"FAKE": str(tmp_path), "RUNS": str(tmp_path / "runs"), "VOCAB_SIZE": "500"}
+        fakes = environment(**runs, **files, **slurm, **knobs)
+        fakes["PATH"] = f"{tmp_path / 'bin'}:{fakes['PATH']}"
+        copy = tmp_path / "slurm_script"
+        copy.write_bytes((REPO / "recipes/slurm.sbatch").read_bytes())
+        return subprocess.Popen(["bash", copy, "toy", *flags], env=fakes, cwd=tmp_path,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    return start
+
+
+def test_tasks_know_their_place_and_the_rest_follows(job, tmp_path):
+    process = job("--clip-norm", "1.0", FAKE_STATUS="0")
+    output = process.communicate(timeout=60)[0]
+    assert "[data-bin] already done" in output
+    assert process.returncode == 3, output  # that of what stands for transformer-plugin
+    for rank in range(4):
+        address, port, *words = (tmp_path / f"task{rank}").read_text().split()
+        assert (address, port) == ("node7", str(10_000 + 1_234_567 % 50_000))
+        flags = dict(itertools.pairwise(words))
+        assert flags["--distributed-world-size"] == "4" and flags["--clip-norm"] == "1.0"
+        assert flags["--distributed-rank"] == str(rank) and flags["--device-id"] == str(rank % 2)
+    assert (tmp_path / "after").read_text().startswith("average --last 5")
+
+
+def test_a_job_that_is_told_to_end_saves_and_is_queued_again(job, tmp_path):
+    process = job()
+    pids = [tmp_path / f"pid{rank}" for rank in range(4)]
+    while not all(path.exists() and path.read_text() for path in pids):
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.05)
+    for path in pids:  # as --signal=USR1@180 does
+        os.kill(int(path.read_text()), signal.SIGUSR1)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 85 and "job 1234567 is queued again" in output
+    assert "requeue 1234567" in (tmp_path / "scontrol").read_text().splitlines()
+    assert (tmp_path / "saved").exists() and not (tmp_path / "after").exists()
+
+
+def test_a_job_that_fails_is_not_queued_again(job, tmp_path):
+    process = job(FAKE_STATUS="7")
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 7 and "ended with status 7" in output
+    assert "requeue" not in (tmp_path / "scontrol").read_text()
+    assert not (tmp_path / "after").exists()
