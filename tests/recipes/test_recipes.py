@@ -17,7 +17,7 @@ EXPERIMENTS = sorted(p.stem for p in (REPO / "recipes/experiments").glob("*.sh")
 def recipe(*command, status=0, **knobs):
     done = subprocess.run(
         [str(REPO / "recipes" / command[0]), *command[1:]],
-        env=environment(RUNS="/nowhere", **knobs),
+        env=environment(**{"RUNS": "/nowhere"} | knobs),
         capture_output=True,
         text=True,
         check=False,
