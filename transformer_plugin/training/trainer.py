@@ -13,10 +13,12 @@ from fairseq.optim.fp16_optimizer import FP16Optimizer
 from fairseq.trainer import Trainer
 from torch import Tensor
 
+from ..checkpoints.safe_loading import load
 from .divergence import LossWatch
 from .durable_files import remove_unfinished
 from .interruption import listen
 from .last_good import newest_good
+from .master_weights import full_state, master_weights, restore
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
 from .run_lock import hold_lock
@@ -47,7 +49,26 @@ class SafeTrainer(Trainer):
                     good, 0, self.data_parallel_process_group, dist_device=self.device
                 )
             filename = good
-        return super().load_checkpoint(filename, *rest, **options)
+        extra_state = super().load_checkpoint(filename, *rest, **options)
+        if extra_state is not None:
+            self._restore_master_weights(filename)
+        return extra_state
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint holds; weights in float32 where the optimizer has them."""
+        state = super().state_dict()
+        masters = master_weights(self.optimizer, self.get_model())
+        if masters:
+            state["model"] = full_state(self.get_model(), masters)
+        return state
+
+    def _restore_master_weights(self, filename: str) -> None:
+        masters = master_weights(self.optimizer, self.get_model())
+        if masters and self.data_parallel_rank == 0:
+            restore(self.get_model(), masters, load(filename)["model"])
+        if self.data_parallel_world_size > 1:
+            for master in masters:
+                distributed_utils.broadcast(master, 0, self.data_parallel_process_group)
 
     def clip_grad_norm(self, clip_norm: float) -> Tensor:
         """The norm of the gradient, which is clipped.
