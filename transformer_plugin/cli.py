@@ -20,6 +20,7 @@ SUBCOMMANDS = {
     "hypotheses": ("transformer_plugin.analysis.hypotheses", "translations from a generation log"),
     "score": ("transformer_plugin.analysis.score", "BLEU and chrF of translations"),
     "summary": ("transformer_plugin.analysis.summary", "what a run has reached"),
+    "report": ("transformer_plugin.analysis.training_report.command", "training runs on one page"),
 }
 
 
@@ -31,8 +32,10 @@ def main(arguments: list[str] | None = None) -> int:
     for name, (module, help_text) in SUBCOMMANDS.items():
         command = commands.add_parser(name, help=help_text, description=help_text)
         if arguments[:1] == [name]:
+            # Some of fairseq's models set the whole process to DEBUG when they are imported, which
+            # may be before the tool and by it.
+            logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
             tool = importlib.import_module(module)
-            # Some of fairseq's models set the whole process to DEBUG when they are imported.
             logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
             tool.add_arguments(command)
     args = parser.parse_args(arguments)

@@ -4,28 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from pathlib import Path
 
 from .score import read_lines
-
-
-def training_speed(log: Path) -> float:
-    """Target tokens a second over the whole of a training log: all its tokens by all their time.
-
-    Each line of progress covers the same number of updates, so it stands for ``wpb`` tokens that
-    took ``wpb / wps``. A mean or median of ``wps`` would hide the stretches that went slowly.
-
-    Raises:
-        ValueError: it reports no progress.
-    """
-    progress = re.findall(
-        r"train_inner .*?wps=([\d.]+), ups=[\d.]+, wpb=([\d.]+)", log.read_text(encoding="utf-8")
-    )
-    windows = [(float(wps), float(wpb)) for wps, wpb in progress if float(wps) > 0]
-    if not windows:
-        raise ValueError(f"{log}: no line of training progress; is it a log of fairseq-train?")
-    return sum(wpb for _, wpb in windows) / sum(wpb / wps for wps, wpb in windows)
+from .training_report.series import read_log
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,18 +20,20 @@ def main(args: argparse.Namespace) -> None:
     """Prints examples, scores, speed and places."""
     hypotheses = read_lines(args.run / "hypotheses.txt")
     scores = json.loads((args.run / "score.json").read_text(encoding="utf-8"))
-    (source, reference) = _test_texts(args.run)
+    (source, reference) = test_texts(args.run)
     texts = list(zip(read_lines(source), read_lines(reference), hypotheses, strict=True))
     step = max(1, len(texts) // args.sentences)
     for sentence, expected, translation in texts[::step][: args.sentences]:
         print(f"source       {sentence}\nreference    {expected}\ntranslation  {translation}\n")
     print(f"BLEU {scores['bleu']:.2f} ({scores['signature']}), chrF {scores['chrf']:.2f}")
-    print(f"trained at {training_speed(args.run / 'train.log'):,.0f} target tokens a second")
+    speed = read_log(args.run / "train.log").tokens_per_second()
+    if speed is not None:
+        print(f"trained at {speed:,.0f} target tokens a second")
     print(f"written to {args.run.resolve()}: ", end="")
     print("data-bin/ checkpoints/ train.log hypotheses.txt score.json")
 
 
-def _test_texts(run: Path) -> tuple[Path, Path]:
+def test_texts(run: Path) -> tuple[Path, Path]:
     """Source and reference of the test set; the languages are those of data-bin."""
     for path in (run / "data-bin").glob("test.*-*.*.idx"):
         source, target = path.name.split(".")[1].split("-")

@@ -1,0 +1,1 @@
+"""A training run on one page."""

@@ -1,0 +1,61 @@
+"""Where a run's time went, by the time stamps of its log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from .entries import Entry
+
+START, TRAINING, VALIDATION, SAVING, BETWEEN = (
+    "start", "training", "validation", "saving", "between epochs",
+)  # fmt: skip
+PHASES = (START, TRAINING, VALIDATION, SAVING, BETWEEN)
+
+# What an entry begins with, and the phase that begins with it.
+_BEGINNINGS = (
+    ("distributed init", START),
+    ("{'_name'", START),
+    ("Start iterating over samples", TRAINING),
+    ('begin validation on "', VALIDATION),
+    ("Preparing to save checkpoint", SAVING),
+    ("end of epoch", BETWEEN),
+    ("done training in", BETWEEN),
+)
+
+
+@dataclass
+class Phases:
+    """Seconds of each phase, true to a second or so each time that one begins or ends.
+
+    What comes before the settings of a start (the import of torch) is not in a log, and the time
+    between the last entry of one start and the first of the next is ``idle``.
+    """
+
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    idle: float = 0.0
+    _phase: str = START
+    _before: datetime | None = None
+
+    @property
+    def total(self) -> float:
+        """Of all phases."""
+        return sum(self.seconds.values())
+
+    def take(self, entry: Entry) -> None:
+        """Takes up the next entry."""
+        passed = (entry.time - (self._before or entry.time)).total_seconds()
+        self._before = entry.time
+        begins = next((p for text, p in _BEGINNINGS if entry.text.startswith(text)), None)
+        if begins == START:
+            self.idle += max(0.0, passed)
+        else:  # a clock that is set back, in autumn say, takes nothing off
+            self.seconds[self._phase] += max(0.0, passed)
+        if begins is not None:
+            self._phase = begins
+        elif (
+            entry.source == "train_inner"
+            or (self._phase == VALIDATION and entry.text.startswith(("epoch ", '{"epoch"')))
+            or (self._phase == SAVING and entry.text.startswith("Saved checkpoint"))
+        ):
+            self._phase = TRAINING

@@ -1,0 +1,152 @@
+"""What the folder of a run holds: its log, checkpoints, score and translations."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from ...checkpoints.safe_loading import load
+from ...departures import model_departures, training_departures
+from ..summary import test_texts
+from .sentences import Sentence, best_and_worst, translations
+from .series import TrainingLog, read_log
+from .settings import Settings
+
+
+@dataclass
+class Checkpoint:
+    """A file of ``checkpoints/``; epoch, updates and score are those that the log tells of."""
+
+    name: str
+    megabytes: float | None  # None: the log tells of it, and it is no longer there
+    epoch: int | None = None
+    updates: int | None = None
+    score: float | None = None
+
+
+@dataclass
+class Run:
+    """One run.
+
+    Attributes:
+        departures: settings that are not the paper's; None where no settings are known.
+        scores: contents of score.json; None without.
+        missing: what could not be shown, and why, a sentence each.
+    """
+
+    name: str
+    log: TrainingLog
+    departures: list[str] | None = None
+    scores: dict[str, Any] | None = None
+    best: list[Sentence] = field(default_factory=list)
+    worst: list[Sentence] = field(default_factory=list)
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+def find_log(path: Path) -> Path:
+    """The training log of a run's folder, or ``path`` itself where it is a file.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    if path.is_file():
+        return path
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such folder; expected that of a run, runs/EXPERIMENT")
+    log = path / "train.log"
+    if not log.is_file():
+        raise FileNotFoundError(
+            f"{path}: no training log: looked for {log}, which recipes/train.sh writes; where it"
+            " has another name, give the log itself"
+        )
+    return log
+
+
+def read_run(path: Path, name: str) -> Run:
+    """Reads a run, finished or not.
+
+    Args:
+        path: its folder, or its log alone.
+
+    Raises:
+        OSError: there is no log, or it cannot be read.
+        ValueError: the log is none of fairseq-train.
+    """
+    log = read_log(find_log(path))
+    run = Run(name, log)
+    folder = path if path.is_dir() else None
+    if log.torn:
+        run.missing.append(f"{log.torn} lines of the log are torn, and were left out")
+    if folder is not None:
+        run.checkpoints = _checkpoints(folder / "checkpoints", log)
+        _take_scores(run, folder)
+    if log.settings is None and folder is not None:
+        _take_settings(run, folder / "checkpoints/checkpoint_last.pt")
+    if log.settings is None:
+        run.missing.append("no settings: the log does not hold them whole, nor does a checkpoint")
+    else:
+        try:
+            run.departures = departures(log.settings)
+        except (AttributeError, KeyError, TypeError) as error:
+            run.missing.append(f"its settings are not compared with the paper's: {error}")
+    return run
+
+
+def departures(settings: Settings) -> list[str]:
+    """Each setting of a run of the plugin that is not the paper's.
+
+    Raises:
+        AttributeError: the model is not the plugin's, or a setting is missing.
+    """
+    arch = str((settings.get("model") or {}).get("_name") or "")
+    if not arch.startswith("vaswani_"):
+        raise AttributeError("the model is not the plugin's")
+    cfg = OmegaConf.create(settings)
+    return model_departures(cfg.model) + training_departures(cfg)
+
+
+def _take_settings(run: Run, checkpoint: Path) -> None:
+    try:
+        found = load(checkpoint, mmap=True).get("cfg")
+    except (OSError, ValueError) as error:
+        run.missing.append(str(error))
+        return
+    if found is not None:
+        run.log.settings = {
+            part: vars(values) if hasattr(values, "__dict__") else values
+            for part, values in dict(found).items()
+        }
+
+
+def _checkpoints(folder: Path, log: TrainingLog) -> list[Checkpoint]:
+    sizes = {path.name: path.stat().st_size / 1e6 for path in folder.glob("*.pt")}
+    told = {saved.name: saved for saved in log.saved}
+    found = [
+        Checkpoint(name, sizes.pop(name, None), saved.epoch, saved.updates, saved.score)
+        for name, saved in told.items()
+    ]
+    return found + [Checkpoint(name, size) for name, size in sorted(sizes.items())]
+
+
+def _take_scores(run: Run, folder: Path) -> None:
+    path = folder / "score.json"
+    try:
+        run.scores = json.loads(path.read_text(encoding="utf-8"))
+        lowercase = "case:lc" in run.scores["signature"]
+    except FileNotFoundError:
+        run.missing.append(f"no score yet: {path} is not there (recipes/score.sh writes it)")
+        return
+    except (ValueError, KeyError, TypeError) as error:
+        run.scores = None
+        run.missing.append(f"{path}: not what recipes/score.sh writes ({error})")
+        return
+    try:
+        sentences = translations(*test_texts(folder), folder / "hypotheses.txt", lowercase)
+        run.best, run.worst = best_and_worst(sentences)
+    except (OSError, ValueError) as error:
+        run.missing.append(f"no sentences: {error}")
