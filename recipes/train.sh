@@ -18,6 +18,7 @@ begin "$@"
 : "${AVERAGE:=5}"            # checkpoints kept for averaging, section 6.1
 : "${SEED:=1}"
 : "${PRECISION:=fp32}"       # fp32, bf16, or fp16 on a GPU
+: "${EVAL_BLEU:=0}"          # 1: each validation translates valid by beam search and logs its BLEU
 
 # shellcheck source=recipes/processes.sh
 . "$REPO/recipes/processes.sh"
@@ -42,6 +43,14 @@ case $PRECISION in
     fp32) ;;
     bf16 | fp16) flags+=("--$PRECISION") ;;
     *) die "PRECISION is '$PRECISION': expected fp32, bf16 or fp16" ;;
+esac
+case $EVAL_BLEU:${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
+    0:*) ;;
+    1:sentencepiece) flags+=(--eval-bleu --eval-bleu-remove-bpe sentencepiece) ;;
+    1:moses-bpe) flags+=(--eval-bleu --eval-bleu-remove-bpe subword_nmt --eval-bleu-detok moses
+        --eval-bleu-detok-args "{\"target_lang\": \"$TARGET\"}") ;;
+    *) die "EVAL_BLEU is '$EVAL_BLEU' and SUBWORDS '$SUBWORDS': expected 0 or 1, and sentencepiece" \
+        "or moses-bpe" ;;
 esac
 
 last="$RUN_DIR/checkpoints/checkpoint_last.pt"

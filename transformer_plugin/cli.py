@@ -20,6 +20,7 @@ SUBCOMMANDS = {
     "hypotheses": ("transformer_plugin.analysis.hypotheses", "translations from a generation log"),
     "score": ("transformer_plugin.analysis.score", "BLEU and chrF of translations"),
     "summary": ("transformer_plugin.analysis.summary", "what a run has reached"),
+    "progress": ("transformer_plugin.analysis.training_report.progress", "a log's lines as a bar"),
     "report": ("transformer_plugin.analysis.training_report.command", "training runs on one page"),
 }
 

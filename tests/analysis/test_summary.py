@@ -6,10 +6,12 @@ import json
 
 import pytest
 
-from transformer_plugin.analysis.summary import training_speed
 from transformer_plugin.cli import main
 
-INNER = "2026-01-01 | INFO | train_inner | epoch 001: loss=9, wps={}, ups=1, wpb={}, bsz=9\n"
+INNER = (
+    "2026-01-01 00:00:00 | INFO | train_inner | epoch 001:    1 / 9 loss=9, wps={}, ups=1,"
+    " wpb={}, num_updates={}\n"
+)
 
 
 @pytest.fixture
@@ -23,8 +25,8 @@ def finished_run(tmp_path):
     (tmp_path / "score.json").write_text(json.dumps({"bleu": 87.654, "chrf": 9, "signature": "S"}))
     (tmp_path / "train.log").write_text(
         # 3,000 tokens in 30 s, twice 3,000 in 1 s: 9,000 in 32 s, far from the median
-        INNER.format(100, 3000) + 2 * INNER.format(3000, "3000.0")
-        + "INFO | train | epoch 001 | wps 999999\n"
+        INNER.format(100, 3000, 1) + INNER.format(3000, "3000.0", 2) + INNER.format(3000, 3000, 3)
+        + "2026-01-01 00:00:00 | INFO | train | epoch 001 | wps 999999 | num_updates 3\n"
     )  # fmt: skip
     return tmp_path
 
@@ -40,10 +42,10 @@ def test_it_shows_sentences_scores_speed_and_place(finished_run, capsys):
     assert str(finished_run) in printed
 
 
-def test_a_log_without_progress_is_refused(finished_run):
+def test_a_log_without_progress_is_refused(finished_run, capsys):
     (finished_run / "train.log").write_text("nothing\n")
-    with pytest.raises(ValueError, match="no line of training progress"):
-        training_speed(finished_run / "train.log")
+    assert main(["summary", str(finished_run)]) == 2
+    assert "train.log: neither settings nor progress" in capsys.readouterr().err
 
 
 def test_an_unfinished_run_is_named(finished_run, capsys):

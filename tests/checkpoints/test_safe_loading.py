@@ -102,6 +102,53 @@ def test_numpy_numbers_are_themselves(tmp_path, code):
     assert best == number and best.dtype.kind == number.dtype.kind
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("array", [np.array([449, 307, 199]), np.arange(6.0).reshape(2, 3).T,
+                                   np.array(1.5, ">f4")])  # fmt: skip
+def test_numpy_arrays_of_numbers_are_themselves_and_saved_as_such(tmp_path, array, zipped):
+    """fairseq's --eval-bleu leaves them in extra_state."""
+    paths = [tmp_path / "one.pt", tmp_path / "two.pt"]
+    torch.save({"sum": array}, paths[0], _use_new_zipfile_serialization=zipped)
+    torch.save(load(paths[0]), paths[1], _use_new_zipfile_serialization=zipped)
+    for state in (load(paths[0]), load(paths[1]), torch.load(paths[1], weights_only=False)):
+        assert np.array_equal(state["sum"], array)
+        assert state["sum"].dtype.newbyteorder("=") == array.dtype.newbyteorder("=")
+    assert type(state["sum"]) is np.ndarray
+
+
+class ForgedArray:
+    """Pickled as an array of numpy, made by a call of ``make`` with other arguments."""
+
+    def __init__(self, make, arguments, state):
+        self.reduced = make, arguments, state
+
+    def __reduce__(self):
+        return self.reduced
+
+
+PLAIN = (1, (1,), np.dtype("f8"), False, b"12345678")
+RECONSTRUCT = np.zeros(1).__reduce__()[0]
+
+
+@pytest.mark.parametrize(
+    "make, arguments, state",
+    [
+        (RECONSTRUCT, (np.ndarray, (0,), b"b"), (1, (1,), np.dtype("O"), False, b"12345678")),
+        (RECONSTRUCT, (np.ndarray, (0,), b"b"), (1, (1,), np.dtype("O"), False, [1])),
+        (RECONSTRUCT, (np.ndarray, (0,), b"b"), (1, (2,), np.dtype("f8"), False, b"12345678")),
+        (RECONSTRUCT, (np.ndarray, (0,), b"b"), (1, (-1,), np.dtype("f8"), False, b"12345678")),
+        (RECONSTRUCT, (argparse.Namespace, (0,), b"b"), PLAIN),
+        (np.ndarray, ((1,), "O", b"12345678"), None),
+        (np.ndarray, ((10**12,),), None),
+    ],
+    ids=["pointers", "objects", "too few", "less than none", "another type", "buffer", "huge"],
+)
+def test_forged_numpy_arrays_are_refused(tmp_path, make, arguments, state):
+    torch.save({"sum": ForgedArray(make, arguments, state)}, tmp_path / "forged.pt")
+    with pytest.raises(CheckpointError, match=r"forged\.pt"):
+        load(tmp_path / "forged.pt")
+
+
 def test_meters_of_old_checkpoints_are_read(tmp_path, monkeypatch):
     meter = meters.AverageMeter()
     meter.update(3.0)

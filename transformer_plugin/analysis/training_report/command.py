@@ -56,7 +56,7 @@ def _default_output(runs: list[Path]) -> Path:
 
 def _names(paths: list[Path]) -> list[str]:
     """Short names of runs: the last part of their paths, or all of it where that is not unique."""
-    short = [path.resolve().name for path in paths]
+    short = [path.resolve().name.removesuffix(".log") for path in paths]
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from .phases import PHASES
 from .run import Run
@@ -23,6 +24,7 @@ _STYLE = {
                      "ytick.color", "grid.color"), _INK),
     "legend.frameon": False,
 }  # fmt: skip
+_NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,7 @@ def _plot(axes: Axes, chart: Chart, runs: list[Run]) -> None:
     axes.set_yscale(chart.scale)
     if chart.scale == "log":
         axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
-        axes.tick_params(axis="y", which="minor", labelsize=7)
+        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.5)))
     axes.set_xlabel("updates")
     axes.set_ylabel(chart.unit)
     if lines > 1:
@@ -136,7 +137,7 @@ def _drawn(name: str, title: str, plot: Callable[[Axes], None], height: float = 
         figure = Figure(figsize=(5.6, height), layout="constrained")
         plot(figure.subplots())
         vector, pixels = io.StringIO(), io.BytesIO()
-        figure.savefig(vector, format="svg", metadata={"Date": None})
+        figure.savefig(vector, format="svg", metadata=_NO_METADATA)
         figure.savefig(pixels, format="png", dpi=160, transparent=False, facecolor="white")
     svg = vector.getvalue().replace(_INK, "currentColor")
     return Drawn(name, title, svg[svg.index("<svg") :], pixels.getvalue())

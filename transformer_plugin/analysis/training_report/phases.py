@@ -42,6 +42,12 @@ class Phases:
         """Of all phases."""
         return sum(self.seconds.values())
 
+    @property
+    def overhead(self) -> float:
+        """Time of a run after its start, to that of training alone: 1 or more."""
+        training = self.seconds[TRAINING]
+        return (self.total - self.seconds[START]) / training if training else 1.0
+
     def take(self, entry: Entry) -> None:
         """Takes up the next entry."""
         passed = (entry.time - (self._before or entry.time)).total_seconds()

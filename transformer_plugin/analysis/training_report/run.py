@@ -10,6 +10,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from ...checkpoints.safe_loading import load
+from ...config import completed
 from ...departures import model_departures, training_departures
 from ..summary import test_texts
 from .sentences import Sentence, best_and_worst, translations
@@ -81,7 +82,7 @@ def read_run(path: Path, name: str) -> Run:
     run = Run(name, log)
     folder = path if path.is_dir() else None
     if log.torn:
-        run.missing.append(f"{log.torn} lines of the log are torn, and were left out")
+        run.missing.append(f"torn lines of the log that were left out: {log.torn}")
     if folder is not None:
         run.checkpoints = _checkpoints(folder / "checkpoints", log)
         _take_scores(run, folder)
@@ -107,7 +108,7 @@ def departures(settings: Settings) -> list[str]:
     if not arch.startswith("vaswani_"):
         raise AttributeError("the model is not the plugin's")
     cfg = OmegaConf.create(settings)
-    return model_departures(cfg.model) + training_departures(cfg)
+    return model_departures(completed(cfg.model)) + training_departures(cfg)
 
 
 def _take_settings(run: Run, checkpoint: Path) -> None:

@@ -109,11 +109,13 @@ class TrainingLog:
         return tokens / seconds if seconds else None
 
     def seconds_left(self) -> float | None:
-        """Of a run that has not ended, at the speed of the last points, validation aside."""
+        """Of a run that has not ended, at the speed of its last points, with as much validation
+        and saving as so far; None where its length or speed is not known."""
         speeds = [ups for ups in self.train["ups"].values[-10:] if ups > 0]
         if self.ended or self.total_updates is None or not speeds:
             return None
-        return max(0, self.total_updates - self.updates) * sum(1 / s for s in speeds) / len(speeds)
+        update = sum(1 / ups for ups in speeds) / len(speeds) * self.phases.overhead
+        return max(0, self.total_updates - self.updates) * update
 
     def take(self, entry: Entry) -> None:
         """Takes up the next entry."""
@@ -146,7 +148,7 @@ class TrainingLog:
     def _take_numbers(self, source: str, found: dict[str, float]) -> None:
         update = int(found.pop("num_updates"))
         if source == "train_inner":
-            table = self.train
+            table, self.ended = self.train, False
         elif source == "train":
             table = self.epochs
         else:

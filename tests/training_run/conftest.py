@@ -1,0 +1,78 @@
+"""One small experiment by its recipes, trained in two starts, with all that can watch it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fairseq_commands import REPO, run
+
+sys.path.append(str(REPO / "data-prep"))
+import toy  # the grammar of the toy corpus
+
+EPOCHS, EVERY = 15, 5
+# Weights & Biases wants an account and the network: this writes down what it is given.
+WANDB = """
+import json, os, sys
+
+def note(*call):
+    with open(os.environ["WANDB_CALLS"], "a") as file:
+        file.write(json.dumps(call) + "\\n")
+
+def init(**options):
+    note("init", options)
+
+def log(values, step):
+    note("log", values, step)
+
+class config:
+    update = staticmethod(lambda settings: note("config", sorted(settings)))
+"""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A trained experiment with a score, and what was sent elsewhere while it trained.
+
+    Its translations are made up: references, of which three of four miss words.
+    """
+
+    folder: Path
+    tensorboard: Path
+    wandb: list[list]
+
+
+@pytest.fixture(scope="session")
+def watched(tmp_path_factory) -> Watched:
+    """Trained to epoch 10 of 15, stopped there, and gone on with; validated every 5 epochs."""
+    place = tmp_path_factory.mktemp("watched")
+    (place / "stubs").mkdir()
+    (place / "stubs/wandb.py").write_text(WANDB)
+    knobs = {"RUNS": place, "VOCAB_SIZE": 300, "WARMUP_UPDATES": 100}
+    knobs |= {"MAX_TOKENS": 512, "EVAL_BLEU": 1, "WANDB_CALLS": place / "wandb.jsonl"}
+    knobs |= {"PYTHONPATH": f"{place / 'stubs'}:{REPO}"}
+    pairs = toy.sentence_pairs(seed=5)
+    for split, count in (("train", 600), ("valid", 40), ("test", 30)):
+        for language, text in zip(("en", "de"), zip(*itertools.islice(pairs, count)), strict=True):
+            (place / f"{split}.{language}").write_text("\n".join(text) + "\n", encoding="utf-8")
+        knobs[split.upper()] = place / split
+
+    def recipe(verb: str, *flags: object, **more: object) -> None:
+        env = {name: str(value) for name, value in (knobs | more).items()}
+        run(f"recipes/{verb}.sh", "toy", *flags, env=env)
+
+    recipe("prepare")
+    flags = ["--validate-interval", EVERY, "--save-interval", EVERY, "--log-interval", 5]
+    flags += ["--tensorboard-logdir", place / "tensorboard", "--wandb-project", "transformer"]
+    for epochs in (EPOCHS - EVERY, EPOCHS):
+        recipe("train", *flags, MAX_EPOCH=epochs)
+    references = (place / "toy/raw/test.de").read_text().splitlines()
+    translations = [" ".join(line.split()[i % 4 :]) for i, line in enumerate(references)]
+    (place / "toy/hypotheses.txt").write_text("".join(f"{line}\n" for line in translations))
+    recipe("score")
+    calls = (place / "wandb.jsonl").read_text().splitlines()
+    return Watched(place / "toy", place / "tensorboard", [json.loads(call) for call in calls])
