@@ -52,13 +52,14 @@ def watched(tmp_path_factory) -> Watched:
     place = tmp_path_factory.mktemp("watched")
     (place / "stubs").mkdir()
     (place / "stubs/wandb.py").write_text(WANDB)
-    knobs = {"RUNS": place, "VOCAB_SIZE": 300, "WARMUP_UPDATES": 100}
+    knobs = {"RUNS": place, "VOCAB_SIZE": 300, "WARMUP_UPDATES": 100, "LR_FACTOR": 0.3}
     knobs |= {"MAX_TOKENS": 512, "EVAL_BLEU": 1, "WANDB_CALLS": place / "wandb.jsonl"}
     knobs |= {"PYTHONPATH": f"{place / 'stubs'}:{REPO}"}
     pairs = toy.sentence_pairs(seed=5)
     for split, count in (("train", 600), ("valid", 40), ("test", 30)):
-        for language, text in zip(("en", "de"), zip(*itertools.islice(pairs, count)), strict=True):
-            (place / f"{split}.{language}").write_text("\n".join(text) + "\n", encoding="utf-8")
+        english, german = zip(*itertools.islice(pairs, count), strict=True)
+        (place / f"{split}.en").write_text("\n".join(english) + "\n", encoding="utf-8")
+        (place / f"{split}.de").write_text("\n".join(german) + "\n", encoding="utf-8")
         knobs[split.upper()] = place / split
 
     def recipe(verb: str, *flags: object, **more: object) -> None:
