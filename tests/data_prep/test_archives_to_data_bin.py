@@ -2,48 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-
 import corpus_mirror as mirrors
 import pytest
-import toy
-from conftest import REPO
 from corpus_files import leftovers
+from corpus_texts import IWSLT_COUNTS, WMT_COUNTS, texts
 from fairseq.data import Dictionary, data_utils
 from fairseq.data.data_utils import post_process
 
-REAL = REPO.parent / "shared" / "data"
-
-
-def real_text(prefix):
-    """Both sides of a text of the shared data, from its first line on; None where it is absent."""
-    sides = []
-    for language in ("en", prefix.split("/")[0][-2:].replace("en", "de")):
-        path = REAL / f"{prefix}.{language}.gz"
-        if not path.is_file():
-            return None
-        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-            sides.append([line.rstrip("\n") for _, line in zip(range(1200), file, strict=False)])
-    return iter(list(zip(*sides, strict=True)))
-
-
-@pytest.fixture(scope="module")
-def texts():
-    """texts(prefix, {key: count}) -> {key: (English, other)}, real where it is at hand."""
-
-    def make(prefix, counts):
-        pairs = real_text(prefix) or toy.sentence_pairs(seed=3)
-        found = {}
-        for key, count in counts.items():
-            english, other = zip(*(next(pairs) for _ in range(count)), strict=True)
-            found[key] = list(english), list(other)
-        return found
-
-    return make
-
-
-COUNTS = {"europarl": 200, "commoncrawl": 150, "news": 100, "un": 80, "giga": 60, "valid": 40,
-          "test": 50}
 SENTENCEPIECE, MOSES_BPE = ("sentencepiece", "--vocab-size", 1200), ("moses-bpe", "--merges", 500)
 
 
@@ -89,8 +54,8 @@ def check(run, source, target, subwords, most_dropped):
 
 
 @pytest.mark.parametrize("variant, subwords", [("paper", SENTENCEPIECE), ("v9", MOSES_BPE)])
-def test_wmt14_en_de(prepared, texts, tmp_path, subwords, variant):
-    found = texts("wmt14_en_de/europarl-v7-20k", COUNTS)
+def test_wmt14_en_de(prepared, tmp_path, subwords, variant):
+    found = texts("wmt14_en_de/europarl-v7-20k", WMT_COUNTS)
     mirrors.write_wmt(tmp_path / "mirror", "de", found)
     run = prepared("wmt14_en_de", "en", "de", subwords, "--variant", variant)
     check(run, "en", "de", subwords, most_dropped=0.15)
@@ -98,14 +63,14 @@ def test_wmt14_en_de(prepared, texts, tmp_path, subwords, variant):
         " ".join(line.split()) for line in found["test"][1]]
 
 
-def test_wmt14_en_fr(prepared, texts, tmp_path):
-    mirrors.write_wmt(tmp_path / "mirror", "fr", texts("wmt14_en_fr/europarl-v7-slice", COUNTS))
+def test_wmt14_en_fr(prepared, tmp_path):
+    mirrors.write_wmt(tmp_path / "mirror", "fr", texts("wmt14_en_fr/europarl-v7-slice", WMT_COUNTS))
     run = prepared("wmt14_en_fr", "en", "fr", SENTENCEPIECE)
     check(run, "en", "fr", SENTENCEPIECE, most_dropped=0.15)
 
 
-def test_iwslt14_de_en(prepared, texts, tmp_path):
-    found = texts("iwslt14_de_en/train-46k.tok.lc", {"train": 500, "test": 60})
+def test_iwslt14_de_en(prepared, tmp_path):
+    found = texts("iwslt14_de_en/train-46k.tok.lc", IWSLT_COUNTS)
     (english, german), (test_english, test_german) = found["train"], found["test"]
     mirrors.write_iwslt(tmp_path / "mirror", (german, english), (test_german, test_english))
     run = prepared("iwslt14_de_en", "de", "en", MOSES_BPE)

@@ -9,7 +9,8 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
-sys.path += [str(HERE), str(REPO / "data-prep")]  # recipe_environment, the toy corpus's grammar
+# recipe_environment; the small archives; the toy corpus's grammar
+sys.path += [str(HERE), str(HERE.parent / "data_prep"), str(REPO / "data-prep")]
 
 @pytest.fixture(scope="session")
 def small_data(tmp_path_factory):

@@ -1,0 +1,67 @@
+"""Whole experiments, from archives of the true names and layout to score.json."""
+
+import json
+import subprocess
+
+import corpus_mirror as mirrors
+import pytest
+from corpus_texts import IWSLT_COUNTS, WMT_COUNTS, texts
+from recipe_environment import REPO, environment
+
+NUMBERS = {
+    "ARCH": "vaswani_tiny",
+    "PRECISION": "fp32",
+    "MAX_TOKENS": "1024",
+    "VOCAB_SIZE": "1200",
+    "MERGES": "500",
+}
+
+
+@pytest.fixture
+def experiment(tmp_path):
+    """experiment(name, NAME=VALUE) runs it on the mirror below tmp_path; its folder."""
+
+    def run(name, **knobs):
+        folders = {"RUNS": str(tmp_path / "runs"), "DATA_MIRROR": str(tmp_path / "mirror")}
+        done = subprocess.run(
+            [REPO / "recipes/run.sh", name], env=environment(**NUMBERS | folders | knobs),
+            capture_output=True, text=True, check=False,
+        )
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        return tmp_path / "runs" / name
+
+    return run
+
+
+def check(run, language, sentences):
+    """Every stage has left what it is for, and the scores are of the whole test set."""
+    for name in ("data-bin/SHA256SUMS", "checkpoints/averaged.pt", "generate.log"):
+        assert (run / name).stat().st_size
+    hypotheses, references = (
+        path.read_text(encoding="utf-8").splitlines()
+        for path in (run / "hypotheses.txt", run / f"raw/test.{language}")
+    )
+    assert len(hypotheses) == len(references) == sentences
+    assert not any(mark in line for line in hypotheses for mark in ("▁", "@@ "))
+    scores = json.loads((run / "score.json").read_text())
+    assert scores["sentences"] == sentences
+    assert 0 <= scores["bleu"] < 100 and 0 < scores["chrf"] < 100
+
+
+def test_wmt14_en_de_base(experiment, tmp_path):
+    found = texts("wmt14_en_de/europarl-v7-20k", WMT_COUNTS)
+    mirrors.write_wmt(tmp_path / "mirror", "de", found)
+    run = experiment("wmt14_en_de_base", MAX_UPDATE="12", SAVE_UPDATES="4", UPDATE_TOKENS="2048",
+                     AVERAGE="3")
+    check(run, "de", WMT_COUNTS["test"])
+    saved = {path.name.split("_")[-1] for path in (run / "checkpoints").glob("checkpoint_*_*.pt")}
+    assert saved == {"4.pt", "8.pt", "12.pt"}  # the last 3, by updates
+
+
+def test_iwslt14_de_en(experiment, tmp_path):
+    found = texts("iwslt14_de_en/train-46k.tok.lc", IWSLT_COUNTS)
+    sides = (found[key][::-1] for key in ("train", "test"))
+    mirrors.write_iwslt(tmp_path / "mirror", *sides)
+    run = experiment("iwslt14_de_en", MAX_EPOCH="2", AVERAGE="2")
+    check(run, "en", IWSLT_COUNTS["test"])
+    assert "|case:lc|" in json.loads((run / "score.json").read_text())["signature"]
