@@ -73,9 +73,9 @@ def free_port():
 
 @pytest.fixture(scope="module")
 def alone(small_data, tmp_path_factory):
-    """The folder of one process that accumulates two batches an update, for 40 updates."""
+    """The folder of one process that accumulates two batches an update, for 60 updates."""
     runs = tmp_path_factory.mktemp("alone")
-    ended(start(small_data, runs, MAX_UPDATE=40))
+    ended(start(small_data, runs, MAX_UPDATE=60))
     return runs
 
 
@@ -98,22 +98,30 @@ def until(found, seconds=60):
         time.sleep(0.02)
 
 
-def test_two_processes_are_one_with_two_batches_and_outlive_a_kill(training, alone, tmp_path):
-    knobs = {"GPUS": 2, "MASTER_PORT": free_port(), "MAX_UPDATE": 40}
+def test_two_processes_are_one_with_two_batches_whatever_happens(training, alone, tmp_path):
+    runs = tmp_path / "two"
+    checkpoints = runs / "toy/checkpoints"
+    knobs = {"GPUS": 2, "MASTER_PORT": free_port(), "MAX_UPDATE": 60}
     first = training("two", **knobs)
-    until((tmp_path / "two/toy/checkpoints/checkpoint_1_10.pt").exists)
-    os.kill(*workers(1, tmp_path / "two"), signal.SIGKILL)
+    until((checkpoints / "checkpoint_1_10.pt").exists)
+    os.kill(*workers(1, runs), signal.SIGKILL)
     killed = time.monotonic()
     output = ended(first, status=1)
     assert time.monotonic() - killed < 60
     assert "Signal 9 (SIGKILL)" in output and "rank      : 1" in output
     assert "the same command goes on from its last checkpoint" in output
-    until(lambda: not [*workers(0, tmp_path / "two"), *workers(1, tmp_path / "two")], seconds=5)
+    until(lambda: not [*workers(0, runs), *workers(1, runs)], seconds=5)
 
-    output = ended(training("two", **knobs))
-    assert "Loaded checkpoint" in output
-    for updates in (20, 40):
-        assert_same(parameters(alone, updates), parameters(tmp_path / "two", updates))
+    second = training("two", **knobs)
+    until((checkpoints / "checkpoint_1_30.pt").exists)
+    second.send_signal(signal.SIGTERM)
+    output = ended(second, status=85)
+    assert "Loaded checkpoint" in output and "training was interrupted" in output
+    assert not [*workers(0, runs), *workers(1, runs)]
+
+    ended(training("two", **knobs))
+    for updates in (20, 60):
+        assert_same(parameters(alone, updates), parameters(runs, updates))
 
 
 def test_two_machines_are_one_with_two_batches(training, alone, tmp_path):
