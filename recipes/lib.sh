@@ -66,17 +66,28 @@ on_screen() {
     if [[ -t 1 ]]; then transformer-plugin progress || cat; else cat; fi
 }
 
-# capture FILE CMD...: run CMD and put its stdout into FILE, which appears only when CMD succeeds.
+# capture FILE CMD...: run CMD and put its stdout into FILE, which appears only when CMD succeeds;
+# its stderr goes on the screen and into FILE.stderr.
 capture() {
-    local file=$1
+    local file=$1 messages writer
     shift
     if [[ $DRY_RUN == 1 ]]; then
         printf '%s > %q\n' "$(show "$@")" "$file"
     else
         mkdir -p "$(dirname "$file")"
-        "$@" > "$file.partial" || { rm -f "$file.partial"; return 1; }
+        exec {messages}> >(exec tee "$file.stderr" >&2)
+        writer=$!
+        "$@" > "$file.partial" 2>&"$messages" {messages}>&- || { rm -f "$file.partial"; return 1; }
+        exec {messages}>&-
+        wait "$writer"
         mv "$file.partial" "$file"
     fi
+}
+
+# record STAGE COMMANDS [STATUS]: note in RUN_DIR/manifest.json what was run and what came of it.
+record() {
+    [[ $DRY_RUN == 1 || -n ${node:-} ]] || "${PYTHON:-python3}" "$REPO/recipes/manifest.py" \
+        "$RUN_DIR" --data "${DATA_DIR:-$RUN_DIR}" --stage "$1" --commands "$2" --status "${3:-0}"
 }
 
 # fingerprint PATH...: one hash of the contents of files and folders (logs, hidden and partial
@@ -97,7 +108,8 @@ fingerprint() {
 
 # stage NAME OUTPUT INPUT... -- CMD...: run CMD unless RUN_DIR/.done/NAME says that this very
 # command has made OUTPUT from these very inputs. CMD may be a function of the caller whose every
-# command goes through run, logged or capture: what it prints in a dry run is "this very command".
+# command goes through run, logged or capture: what it prints in a dry run is "this very command",
+# and COMMANDS holds it while it runs.
 stage() {
     local name=$1 output=$2 inputs=() done_file="$RUN_DIR/.done/$1" contents commands now
     shift 2
@@ -120,12 +132,15 @@ stage() {
         return
     fi
     note "$name: starts"
+    # shellcheck disable=SC2034  # train.sh reads it
+    COMMANDS=$commands
     rm -f "$done_file"
     "$@"
     [[ -e $output ]] || die "$name ended without an error, but $output does not exist"
     mkdir -p "$RUN_DIR/.done"
     printf '%s\n' "$now" > "$done_file.partial"
     mv "$done_file.partial" "$done_file"
+    record "$name" "$commands"
     note "$name: done"
 }
 

@@ -34,11 +34,15 @@ else
     from=("$CORPUS" ${VARIANT:+--variant "$VARIANT"} --downloads "$RUNS/downloads")
 fi
 
-step fetch "${from[@]}" --output "$DATA_DIR/raw"
-step clean --input "$DATA_DIR/raw" --output "$DATA_DIR/clean" ${form[@]+"${form[@]}"} \
-    --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" ${workers[@]+"${workers[@]}"} \
-    ${EXTRA[@]+"${EXTRA[@]}"}
-step subwords --input "$DATA_DIR/clean" --output "$DATA_DIR/subwords" --kind "$SUBWORDS" \
-    --vocab-size "$VOCAB_SIZE" --merges "$MERGES" ${workers[@]+"${workers[@]}"}
-step binarise --input "$DATA_DIR/clean" --model "$DATA_DIR/subwords" --output "$DATA_DIR/data-bin" \
-    ${workers[@]+"${workers[@]}"}
+steps() {
+    step fetch "${from[@]}" --output "$DATA_DIR/raw"
+    step clean --input "$DATA_DIR/raw" --output "$DATA_DIR/clean" ${form[@]+"${form[@]}"} \
+        --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" ${workers[@]+"${workers[@]}"} \
+        ${EXTRA[@]+"${EXTRA[@]}"}
+    step subwords --input "$DATA_DIR/clean" --output "$DATA_DIR/subwords" --kind "$SUBWORDS" \
+        --vocab-size "$VOCAB_SIZE" --merges "$MERGES" ${workers[@]+"${workers[@]}"}
+    step binarise --input "$DATA_DIR/clean" --model "$DATA_DIR/subwords" --output "$DATA_DIR/data-bin" \
+        ${workers[@]+"${workers[@]}"}
+}
+steps
+record prepare "$(DRY_RUN=1 && steps)"

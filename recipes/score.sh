@@ -7,7 +7,9 @@ begin "$@"
 
 flags=()
 [[ ${LOWERCASE:-0} == 0 ]] || flags+=(--lowercase)
-run transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \
-    --reference "$DATA_DIR/raw/${EVALUATE:-test}.$TARGET" --output "$RUN_DIR/score.json" \
-    --language "$TARGET" \
-    ${flags[@]+"${flags[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}
+command=(transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt"
+    --reference "$DATA_DIR/raw/${EVALUATE:-test}.$TARGET" --output "$RUN_DIR/score.json"
+    --language "$TARGET"
+    ${flags[@]+"${flags[@]}"} ${EXTRA[@]+"${EXTRA[@]}"})
+run "${command[@]}"
+record score "$(show "${command[@]}")"

@@ -58,6 +58,7 @@ last="$RUN_DIR/checkpoints/checkpoint_last.pt"
 
 # ended STATUS: says how training ended. torchrun has a status of its own, whatever its processes'.
 ended() {
+    (($1 == 0)) || [[ -z ${COMMANDS:-} ]] || record train "$COMMANDS" "$1"
     if (($1 == 85)) || [[ $1 != 0 && -n ${STOPPED:-} ]]; then
         note "training was interrupted: the same command goes on from its last checkpoint"
         exit 85

@@ -36,9 +36,13 @@ _TRAINING = {
 _BATCH = range(25_000, 33_000)
 
 
+def is_papers_model(arch: str) -> bool:
+    """Whether an architecture is one of Tables 2 and 3."""
+    return arch in RUNS or "_table3_" in arch
+
+
 def _papers(arch: str) -> Numbers:
-    named_by_the_paper = arch in ("vaswani_big", "vaswani_big_en_fr") or "_table3_" in arch
-    return PRESETS[arch] if named_by_the_paper else BASE
+    return PRESETS[arch] if is_papers_model(arch) else BASE
 
 
 def _said(name: str, value: Any, paper: Any) -> str:

@@ -1,18 +1,11 @@
-"""What the tests start recipes in."""
+"""What the tests start recipes in: an environment as if there were no GPU."""
 
-import os
-import sys
-from pathlib import Path
+import fairseq_commands
+from fairseq_commands import BIN, REPO
 
-REPO = Path(__file__).resolve().parents[2]
-BIN = Path(sys.executable).parent
+__all__ = ["BIN", "REPO", "environment"]
 
 
 def environment(**knobs):
-    """What recipes/ run in: this Python's programs, and an experiment's numbers."""
-    return os.environ | {
-        "PATH": f"{BIN}:{os.environ['PATH']}",
-        "CUDA_VISIBLE_DEVICES": "",
-        "VIRTUAL_ENV": str(BIN.parent),
-        "PYTHONPATH": f"{REPO}:{os.environ.get('PYTHONPATH', '')}",
-    } | knobs
+    """That of a user, and an experiment's numbers."""
+    return fairseq_commands.environment() | {"CUDA_VISIBLE_DEVICES": ""} | knobs

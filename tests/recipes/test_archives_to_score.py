@@ -1,5 +1,6 @@
 """Whole experiments, from archives of the true names and layout to score.json."""
 
+import hashlib
 import json
 import subprocess
 
@@ -44,8 +45,37 @@ def check(run, language, sentences):
     assert len(hypotheses) == len(references) == sentences
     assert not any(mark in line for line in hypotheses for mark in ("▁", "@@ "))
     scores = json.loads((run / "score.json").read_text())
+    check_manifest(run, scores)
     assert scores["sentences"] == sentences
     assert 0 <= scores["bleu"] < 100 and 0 < scores["chrf"] < 100
+
+
+def check_manifest(run, scores):
+    """It tells of every stage, and what it says of files is so."""
+    manifest = json.loads((run / "manifest.json").read_text())
+    entries = {stage: found[-1] for stage, found in manifest["stages"].items()}
+    assert [*entries] == ["prepare", "train", "average", "generate", "hypotheses", "score"]
+    assert all(entry["status"] == 0 and entry["commands"] for entry in entries.values())
+    data = entries["prepare"]["data"]
+    assert [*data] == ["raw", "clean", "subwords", "data-bin"]
+    for folder, found in data.items():
+        assert found["settings"] and found["files"].keys() == {
+            path.name for path in (run / folder).iterdir() if path.suffix != ".log"}
+        for name, file in found["files"].items():
+            contents = (run / folder / name).read_bytes()
+            assert file["sha256"] == hashlib.sha256(contents).hexdigest()
+            assert file.get("lines") in (None, contents.count(b"\n")) or name.endswith(".idx")
+    for name, file in data["data-bin"]["files"].items():
+        if name.endswith(".idx"):
+            text = (run / "clean" / f"{name.split('.')[0]}.{name.split('.')[2]}").read_bytes()
+            assert file["lines"] == text.count(b"\n")
+    train = entries["train"]
+    assert train["flops"] == train["updates"] * train["flops_per_update"] > 0
+    assert train["tokens_per_update"]["intended"] == 25_000
+    assert "d_model 128 (paper: 512)" in train["departures"]
+    assert train["valid"]["ppl"] > 1
+    assert entries["generate"]["departures"] == []
+    assert entries["score"]["scores"] == scores
 
 
 def test_wmt14_en_de_base(experiment, tmp_path):
@@ -56,6 +86,8 @@ def test_wmt14_en_de_base(experiment, tmp_path):
     check(run, "de", WMT_COUNTS["test"])
     saved = {path.name.split("_")[-1] for path in (run / "checkpoints").glob("checkpoint_*_*.pt")}
     assert saved == {"4.pt", "8.pt", "12.pt"}  # the last 3, by updates
+    train = json.loads((run / "manifest.json").read_text())["stages"]["train"][-1]
+    assert train["updates"] == 12 and "--max-update 12" in train["commands"][0]
 
 
 def test_iwslt14_de_en(experiment, tmp_path):

@@ -108,7 +108,9 @@ def test_logged_keeps_both_streams_and_the_exit_status(shell, tmp_path):
 
 def test_capture_writes_the_whole_output_or_none(shell, tmp_path):
     assert shell("capture y.txt echo whole").returncode == 0
-    assert shell("capture y.txt bash -c 'echo half; exit 4'").returncode != 0
+    result = shell("capture y.txt bash -c 'echo half; echo why >&2; exit 4'")
+    assert result.returncode != 0 and "why" in result.stderr
+    assert (tmp_path / "run/y.txt.stderr").read_text() == "why\n"
     assert (tmp_path / "run/y.txt").read_text() == "whole\n"
     assert not list((tmp_path / "run").glob("*.partial"))
 

@@ -1,5 +1,6 @@
 """Several processes train as one does, on one machine or on more; none is left when one is lost."""
 
+import json
 import os
 import signal
 import socket
@@ -122,6 +123,9 @@ def test_two_processes_are_one_with_two_batches_whatever_happens(training, alone
     ended(training("two", **knobs))
     for updates in (20, 60):
         assert_same(parameters(alone, updates), parameters(runs, updates))
+    attempts = json.loads((runs / "toy/manifest.json").read_text())["stages"]["train"]
+    assert [attempt["status"] for attempt in attempts] == [1, 85, 0]
+    assert attempts[-1]["starts"] == 3 and attempts[-1]["devices"] == 2
 
 
 def test_two_machines_are_one_with_two_batches(training, alone, tmp_path):

@@ -30,7 +30,7 @@ def main(args: argparse.Namespace) -> None:
     if speed is not None:
         print(f"trained at {speed:,.0f} target tokens a second")
     print(f"written to {args.run.resolve()}: ", end="")
-    print("data-bin/ checkpoints/ train.log hypotheses.txt score.json")
+    print("data-bin/ checkpoints/ train.log hypotheses.txt score.json manifest.json")
 
 
 def test_texts(run: Path) -> tuple[Path, Path]:

@@ -14,6 +14,7 @@ from fairseq.trainer import Trainer
 from torch import Tensor
 
 from ..checkpoints.safe_loading import load
+from ..model import VaswaniTransformer
 from .divergence import LossWatch
 from .durable_files import remove_unfinished
 from .interruption import listen
@@ -22,6 +23,7 @@ from .master_weights import full_state, master_weights, restore
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
 from .run_lock import hold_lock
+from .update_size import log_update_size, update_size
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +38,7 @@ class SafeTrainer(Trainer):
             remove_unfinished(self._folder)
         super().__init__(cfg, task, *rest)
         self._faults = NumericFaults(self._folder, task.cfg.nonfinite_limit)
+        self._said_update_size = False
         self._loss_watch = LossWatch(task.cfg.divergence_updates)
         listen()
 
@@ -69,6 +72,23 @@ class SafeTrainer(Trainer):
         if self.data_parallel_world_size > 1:
             for master in masters:
                 distributed_utils.broadcast(master, 0, self.data_parallel_process_group)
+
+    def get_train_iterator(self, *args: Any, **options: Any) -> Any:
+        """As fairseq's; the first says how many tokens an update holds."""
+        batches = super().get_train_iterator(*args, **options)
+        if not self._said_update_size and self.data_parallel_rank == 0:
+            self._said_update_size = True
+            self._log_update_size(batches)
+        return batches
+
+    def _log_update_size(self, batches: Any) -> None:
+        model, data = self.get_model(), batches.dataset
+        if isinstance(model, VaswaniTransformer) and getattr(data, "tgt_sizes", None) is not None:
+            share = self.data_parallel_world_size * self.cfg.optimization.update_freq[0]
+            found = update_size(
+                model, batches.frozen_batches, data.src_sizes, data.tgt_sizes, share
+            )
+            log_update_size(found, str(self.cfg.model._name))
 
     def clip_grad_norm(self, clip_norm: float) -> Tensor:
         """The norm of the gradient, which is clipped.

@@ -1,0 +1,82 @@
+"""How many tokens an update holds, beside the paper's (section 5.1)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ..analysis.paper_tables import BATCH_PAIRS
+from ..departures import is_papers_model
+from ..model import VaswaniTransformer
+from ..throughput import batch_flops
+
+logger = logging.getLogger(__name__)
+TOLERANCE = 0.1  # of the paper's size
+_CHUNK = 1_000_000  # pairs at once, for the memory
+
+
+@dataclass(frozen=True)
+class UpdateSize:
+    """Means of the updates of an epoch."""
+
+    updates: int
+    source_tokens: float
+    target_tokens: float
+    flops: float
+
+    def __str__(self) -> str:
+        return (
+            f"an update holds {self.source_tokens:,.0f} source and {self.target_tokens:,.0f}"
+            f" target tokens on average (paper: about {BATCH_PAIRS:,} each) and takes"
+            f" {self.flops:.6g} FLOPs; {self.updates:,} updates an epoch"
+        )
+
+    @property
+    def is_papers(self) -> bool:
+        """Whether both sides are within a tenth of the paper's size."""
+        sides = (self.source_tokens, self.target_tokens)
+        return all(abs(tokens / BATCH_PAIRS - 1) <= TOLERANCE for tokens in sides)
+
+
+def update_size(
+    model: VaswaniTransformer,
+    batches: Sequence[Sequence[int]],
+    source: np.ndarray,
+    target: np.ndarray,
+    batches_an_update: int,
+) -> UpdateSize:
+    """The mean update of an epoch, end-of-sentence symbols counted.
+
+    Args:
+        batches: indices of the pairs of each batch.
+        source: lengths in tokens of every pair of the data, ``[N]``.
+        target: likewise.
+        batches_an_update: of all processes together.
+    """
+    updates = -(-len(batches) // batches_an_update)
+    pairs = np.concatenate([np.asarray(batch) for batch in batches])
+    flops = 0.0
+    for first in range(0, len(pairs), _CHUNK):
+        part = pairs[first : first + _CHUNK]
+        lengths = (torch.from_numpy(np.asarray(side)[part]) for side in (source, target))
+        flops += batch_flops(model, *lengths).item()
+    totals = (float(np.asarray(side)[pairs].sum()) for side in (source, target))
+    return UpdateSize(updates, *(total / updates for total in totals), flops / updates)
+
+
+def log_update_size(found: UpdateSize, arch: str) -> None:
+    """Says it; as a warning where a model of the paper is not trained on the paper's batch."""
+    if is_papers_model(arch) and not found.is_papers:
+        share = found.target_tokens / BATCH_PAIRS
+        logger.warning(
+            "%s. That is %.2f times the paper's batch: change --update-freq, or UPDATE_TOKENS of"
+            " a recipe",
+            found,
+            share,
+        )
+    else:
+        logger.info("%s", found)
