@@ -58,14 +58,16 @@ last="$RUN_DIR/checkpoints/checkpoint_last.pt"
 
 # ended STATUS: says how training ended. torchrun has a status of its own, whatever its processes'.
 ended() {
-    (($1 == 0)) || [[ -z ${COMMANDS:-} ]] || record train "$COMMANDS" "$1"
-    if (($1 == 85)) || [[ $1 != 0 && -n ${STOPPED:-} ]]; then
-        note "training was interrupted: the same command goes on from its last checkpoint"
-        exit 85
-    elif (($1)); then
-        note "training ended with status $1, and $RUN_DIR/train$node.log says why: the same" \
-            "command goes on from its last checkpoint"
-    fi
+    local status=$1
+    [[ $status == 0 || -z ${STOPPED:-} ]] || status=85
+    case $status in
+        0) return ;;
+        85) note "training was interrupted: the same command goes on from its last checkpoint" ;;
+        *) note "training ended with status $status, and $RUN_DIR/train$node.log says why: the same" \
+            "command goes on from its last checkpoint" ;;
+    esac
+    [[ -z ${COMMANDS:-} ]] || record train "$COMMANDS" "$status"
+    exit "$status"
 }
 trap 'ended $?' EXIT
 
