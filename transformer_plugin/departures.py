@@ -11,8 +11,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
 from .analysis.paper_tables import BASE_RUN, RUNS
-from .config import VaswaniConfig
+from .config import VaswaniConfig, completed
 from .presets import BASE, PRESETS, Numbers
 
 # Sections 5.1 to 5.4; adam and label_smoothed_cross_entropy are fairseq's forms of the same.
@@ -94,6 +97,26 @@ def training_departures(cfg: Any) -> list[str]:
         if value is not None and value not in allowed:
             found.append(_said(part if name == "_name" else name, value, allowed[0]))
     return found + _batch_departures(cfg)
+
+
+def run_departures(settings: Mapping[str, Any]) -> list[str]:
+    """Each choice of a run, of its model too.
+
+    Args:
+        settings: what ``fairseq-train`` writes into its log and checkpoints, of this version of the
+            plugin or an older one.
+
+    Raises:
+        ValueError: the model is not the plugin's, or a setting is missing.
+    """
+    model = settings.get("model")
+    if not isinstance(model, Mapping) or not str(model.get("_name")).startswith("vaswani_"):
+        raise ValueError("the model is not the plugin's")
+    try:
+        cfg = OmegaConf.create(dict(settings))
+        return model_departures(completed(cfg.model)) + training_departures(cfg)
+    except (KeyError, TypeError, OmegaConfBaseException) as error:
+        raise ValueError(f"settings are missing: {error}") from None
 
 
 def _batch_departures(cfg: Any) -> list[str]:

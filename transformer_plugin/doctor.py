@@ -111,7 +111,9 @@ def _accelerator() -> Iterator[Finding]:
         for i in range(torch.cuda.device_count()):
             properties = torch.cuda.get_device_properties(i)
             memory = properties.total_memory / 2**30
-            yield Finding(OK, f"GPU {i}: {properties.name}, {memory:.0f} GiB; use --fp16 or --bf16")
+            # Below compute capability 8.0 bf16 is emulated, and slow.
+            fast = "--bf16 or --fp16" if properties.major >= 8 else "--fp16"
+            yield Finding(OK, f"GPU {i}: {properties.name}, {memory:.0f} GiB; use {fast}")
         return
     cores = os.cpu_count()
     yield Finding(OK, f"no GPU; {cores} CPU cores, {torch.backends.cpu.get_cpu_capability()}")
@@ -188,19 +190,34 @@ def _cpu_flags() -> set[str]:
     return set()
 
 
-def add_arguments(_parser: argparse.ArgumentParser) -> None:
-    """``transformer-plugin doctor`` takes none."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``transformer-plugin doctor``."""
+    parser.add_argument("--data", type=Path, metavar="DATA-BIN", help="binarised data to look at")
+    parser.add_argument("--path", type=Path, metavar="CKPT", help="a checkpoint to look at")
 
 
-def main(_args: argparse.Namespace) -> int:
-    """Prints each finding; 1 where one is a problem."""
-    findings = list(find())
-    for finding in findings:
+def main(args: argparse.Namespace) -> int:
+    """Prints each finding as soon as it is known; 1 where one is a problem."""
+    problem = False
+    for finding in _all(args):
+        problem |= finding.level == PROBLEM
         print(f"{finding.level:8}{finding.text}")
         if finding.remedy:
-            print(f"{'':8}-> {finding.remedy}")
-    return int(any(finding.level == PROBLEM for finding in findings))
+            print(f"{'':8}-> {finding.remedy}", flush=True)
+    return int(problem)
+
+
+def _all(args: argparse.Namespace) -> Iterator[Finding]:
+    yield from find()
+    if args.data is not None:
+        from .doctor_data import find_in_data
+
+        yield from find_in_data(args.data)
+    if args.path is not None:
+        from .doctor_checkpoint import find_in_checkpoint
+
+        yield from find_in_checkpoint(args.path, args.data)
 
 
 if __name__ == "__main__":
-    sys.exit(main(argparse.Namespace()))
+    sys.exit(main(argparse.Namespace(data=None, path=None)))

@@ -186,6 +186,17 @@ def test_damage_anywhere_is_an_error_that_names_the_file(tmp_path, harmless, zip
     assert refused > 100
 
 
+def test_an_archive_cut_anywhere_is_named(tmp_path, harmless):
+    path = tmp_path / "cut.pt"
+    harmless["model"]["weight"] = torch.ones(20_000)
+    torch.save(harmless, path)
+    whole = path.read_bytes()
+    for size in (10, 500, 4095, 4096, 5000, 20_000, 70_000, len(whole) - 100, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(CheckpointError, match=r"cut\.pt: not a whole checkpoint"):
+            load(path)
+
+
 def test_truncated_and_missing_files_are_named(tmp_path, harmless):
     path = tmp_path / "cut.pt"
     torch.save(harmless, path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import errno
 import functools
 import pickle
 import re
@@ -49,14 +50,18 @@ def load(file: str | Path | IO[bytes], map_location: Any = "cpu", **options: Any
         FileNotFoundError: there is no such file.
         CheckpointError: the file is damaged, or holds a type that is not known to be harmless.
     """
-    name = getattr(file, "name", file)
+    name = file if isinstance(file, str | Path) else getattr(file, "name", file)
     options.pop("weights_only", None)
     try:
         with _only_harmless_types():
             return torch.load(file, map_location=map_location, weights_only=True, **options)
     except FileNotFoundError:
         raise FileNotFoundError(f"{name}: no such checkpoint") from None
-    except (OSError, MemoryError, torch.cuda.OutOfMemoryError):
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # torch's for an archive whose end is missing
+            raise
+        raise CheckpointError(_damaged(name, "its end is missing")) from None
+    except (MemoryError, torch.cuda.OutOfMemoryError):
         raise
     except pickle.UnpicklingError as error:
         raise CheckpointError(_explain(name, str(error))) from None

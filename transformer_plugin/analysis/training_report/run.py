@@ -7,15 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from ...checkpoints.safe_loading import load
-from ...config import completed
-from ...departures import model_departures, training_departures
+from ...departures import run_departures
 from ..summary import test_texts
 from .sentences import Sentence, best_and_worst, translations
 from .series import TrainingLog, read_log
-from .settings import Settings
 
 
 @dataclass
@@ -92,23 +88,10 @@ def read_run(path: Path, name: str) -> Run:
         run.missing.append("no settings: the log does not hold them whole, nor does a checkpoint")
     else:
         try:
-            run.departures = departures(log.settings)
-        except (AttributeError, KeyError, TypeError) as error:
+            run.departures = run_departures(log.settings)
+        except ValueError as error:
             run.missing.append(f"its settings are not compared with the paper's: {error}")
     return run
-
-
-def departures(settings: Settings) -> list[str]:
-    """Each setting of a run of the plugin that is not the paper's.
-
-    Raises:
-        AttributeError: the model is not the plugin's, or a setting is missing.
-    """
-    arch = str((settings.get("model") or {}).get("_name") or "")
-    if not arch.startswith("vaswani_"):
-        raise AttributeError("the model is not the plugin's")
-    cfg = OmegaConf.create(settings)
-    return model_departures(completed(cfg.model)) + training_departures(cfg)
 
 
 def _take_settings(run: Run, checkpoint: Path) -> None:
