@@ -120,6 +120,20 @@ def test_old_checkpoints_of_other_data_are_refused(tmp_path):
     assert average([tmp_path / "here.pt"] * 2)["model"]["w"].item() == 1
 
 
+def test_a_run_that_went_on_with_another_limit_is_one_run(tmp_path):
+    for updates in (100, 200):
+        state = {
+            "cfg": {
+                "model": argparse.Namespace(arch="transformer", max_update=updates),
+                "task": {"_name": "vaswani_translation", "on_divergence": f"{updates}"},
+            },
+            "model": {"w": torch.tensor([float(updates)])},
+        }
+        torch.save(state, tmp_path / f"{updates}.pt")
+    averaged = average([tmp_path / "100.pt", tmp_path / "200.pt"])
+    assert averaged["model"]["w"].item() == 150
+
+
 def test_a_tensor_is_no_checkpoint(tmp_path):
     torch.save(torch.ones(1), tmp_path / "x.pt")
     with pytest.raises(CheckpointError, match=r"x\.pt: holds no model"):

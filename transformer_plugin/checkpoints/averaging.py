@@ -21,7 +21,12 @@ _NAMES = {  # what a checkpoint's file is called, and the group that counts
     "updates": re.compile(r"checkpoint_\d+_(\d+)\.pt"),
     "epochs": re.compile(r"checkpoint(\d+)\.pt"),
 }
-_ARGS = {"model": ("arch",), "task": ("task", "data", "source_lang", "target_lang")}
+# What does not change in a run: of the task, and of a model's namespace, which stock fairseq fills
+# with all of the command line.
+_OF_A_RUN = {
+    "model": ("arch",),
+    "task": ("task", "_name", "data", "source_lang", "target_lang"),
+}
 
 
 @dataclass(frozen=True)
@@ -152,11 +157,12 @@ def _describe(name: str, weight: _Weight | None) -> str:
 
 def _settings(state: dict[str, Any], part: str) -> dict[str, Any]:
     """What a checkpoint says of its ``model`` or ``task``; old ones say both in ``args``."""
-    settings = (state.get("cfg") or {}).get(part)
-    if settings is None:
-        named = vars(state.get("args") or argparse.Namespace())
-        return {key: named[key] for key in _ARGS[part] if key in named}
-    return vars(settings) if isinstance(settings, argparse.Namespace) else dict(settings)
+    settings = (state.get("cfg") or {}).get(part) or state.get("args") or {}
+    is_namespace = isinstance(settings, argparse.Namespace)
+    named = vars(settings) if is_namespace else dict(settings)
+    if part == "model" and not is_namespace:
+        return named
+    return {key: named[key] for key in _OF_A_RUN[part] if key in named}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,135 @@
+"""BLEU after minutes of training: one system at a time, so that each fits a short lease of a GPU.
+
+    python bench/time_to_bleu.py plugin --minutes 8 --data-bin DATA-BIN --reference test.fr --work W
+    python bench/time_to_bleu.py stock --minutes 8 --data-bin DATA-BIN --reference test.fr --work W
+    python bench/time_to_bleu.py stock --minutes 16 ...   # goes on from 8
+
+Both train a model of the same shape on the same batches, rates and dropout, and are averaged over
+their last five checkpoints; each translates the test set by its own search. What it leaves is
+`W/SYSTEM/train.log` and `W/SYSTEM/score.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import sacrebleu
+import torch
+from training_systems import plugin_flags, stock_flags
+
+import transformer_plugin
+from transformer_plugin.analysis.accounting import configuration
+from transformer_plugin.cli import main as transformer_plugin_command
+from transformer_plugin.presets import PRESETS
+
+PLUGIN = str(Path(transformer_plugin.__file__).parent)
+SAVED = 5  # of which the average is made (6.1)
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("system", choices=("plugin", "stock"))
+    parser.add_argument("--minutes", type=float, required=True, help="of training, from its start")
+    parser.add_argument("--data-bin", type=Path, required=True)
+    parser.add_argument("--reference", type=Path, required=True, help="of the test set, as text")
+    parser.add_argument("--work", type=Path, required=True, help="a folder to keep between calls")
+    parser.add_argument("--arch", default="vaswani_base", choices=PRESETS, metavar="NAME")
+    parser.add_argument("--precision", choices=("fp32", "bf16", "fp16"), default="fp16")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument("--max-tokens", type=int, default=25_000, help="of a batch (5.1)")
+    parser.add_argument("--warmup-updates", type=int, default=2000)
+    parser.add_argument("--save-updates", type=int, default=250)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    args = parser.parse_args()
+    for name in ("data_bin", "reference"):
+        if not getattr(args, name).exists():
+            parser.error(f"{getattr(args, name)}: no such file (--{name.replace('_', '-')})")
+    return args
+
+
+def training_flags(args: argparse.Namespace) -> list[str]:
+    """The same peak rate for both: d_model^-0.5 * warmup^-0.5 (5.3)."""
+    flags = plugin_flags(args.arch) if args.system == "plugin" else stock_flags(args.arch)
+    rate = (configuration(args.arch).d_model * args.warmup_updates) ** -0.5
+    flags += ["--warmup-updates", str(args.warmup_updates), "--dropout", str(args.dropout)]
+    if args.system == "stock":
+        flags += ["--lr", f"{rate:.6g}", "--warmup-init-lr", "1e-7"]
+    flags += ["--cpu"] if args.device == "cpu" else []
+    return flags + ([f"--{args.precision}"] if args.precision != "fp32" else [])
+
+
+def run(log: Path, module: str, *words: object) -> None:
+    """A command of fairseq's, which adds to ``log``."""
+    with log.open("a", encoding="utf-8") as file:
+        subprocess.run(
+            [sys.executable, "-m", module, *map(str, words), "--user-dir", PLUGIN],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            check=True,
+        )
+
+
+def train(args: argparse.Namespace, folder: Path) -> None:
+    """Trains until ``--minutes`` are over, those of former calls included."""
+    run(
+        *(folder / "train.log", "fairseq_cli.train", args.data_bin, *training_flags(args)),
+        *("--max-tokens", args.max_tokens, "--seed", 1, "--num-workers", 2),
+        *("--stop-time-hours", args.minutes / 60, "--save-interval-updates", args.save_updates),
+        *("--keep-interval-updates", SAVED, "--no-epoch-checkpoints", "--disable-validation"),
+        *("--save-dir", folder / "checkpoints", "--log-format", "simple", "--log-interval", 50),
+    )
+
+
+def translate(args: argparse.Namespace, folder: Path) -> list[str]:
+    """The test set by the average of the last checkpoints, in order."""
+    averaged, log = folder / "averaged.pt", folder / "generate.log"
+    words = ["average", "--last", SAVED, "--by", "updates", "--output", averaged]
+    words += ["--checkpoints", folder / "checkpoints"]
+    status = transformer_plugin_command([str(word) for word in words])
+    if status:
+        sys.exit(status)
+    log.unlink(missing_ok=True)
+    task = "vaswani_translation" if args.system == "plugin" else "translation"
+    half = args.precision if args.device == "cuda" and args.precision != "fp32" else None
+    run(
+        *(log, "fairseq_cli.generate", args.data_bin, "--task", task, "--path", averaged),
+        *("--beam", 4, "--lenpen", 0.6, "--remove-bpe", "sentencepiece"),
+        *(["--cpu"] if args.device == "cpu" else []),
+        *([f"--{half}"] if half else []),
+    )
+    found = re.findall(r"^H-(\d+)\t\S+\t(.*)$", log.read_text(encoding="utf-8"), re.MULTILINE)
+    return [text for _number, text in sorted((int(number), text) for number, text in found)]
+
+
+def main() -> None:
+    """Trains, translates, scores."""
+    args = parse_arguments()
+    if args.device == "cuda" and not torch.cuda.is_available():
+        print("skipped: --device cuda, and no GPU is at hand")
+        return
+    folder = args.work / args.system
+    folder.mkdir(parents=True, exist_ok=True)
+    train(args, folder)
+    hypotheses = translate(args, folder)
+    references = args.reference.read_text(encoding="utf-8").splitlines()
+    metric = sacrebleu.BLEU()
+    score = metric.corpus_score(hypotheses, [references])
+    log = (folder / "train.log").read_text(encoding="utf-8")
+    updates = max(map(int, re.findall(r"num_updates[= ](\d+)", log)), default=0)
+    result = {
+        **{"system": args.system, "arch": args.arch, "precision": args.precision},
+        **{"minutes": args.minutes, "updates": updates, "bleu": score.score},
+        "signature": str(metric.get_signature()),
+    }
+    (folder / "score.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""bench/time_to_bleu.py on a CPU, with a small model: trains, goes on, averages, scores."""
+
+import json
+import sys
+
+import pytest
+from fairseq_commands import run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", ["plugin", "stock"])
+def test_more_minutes_go_on(toy, tmp_path, system):
+    found = []
+    for minutes in (0.1, 0.2):
+        run(
+            *(sys.executable, "bench/time_to_bleu.py", system, "--minutes", minutes),
+            *("--data-bin", toy / "data-bin", "--reference", toy / "raw/test.de"),
+            *("--work", tmp_path, "--arch", "vaswani_tiny", "--precision", "fp32"),
+            *("--device", "cpu", "--max-tokens", 1000, "--save-updates", 2),
+        )
+        found.append(json.loads((tmp_path / system / "score.json").read_text()))
+    assert 0 < found[0]["updates"] < found[1]["updates"]
+    log = (tmp_path / system / "train.log").read_text()
+    assert "Loaded checkpoint" in log and "tok:13a" in found[1]["signature"]
