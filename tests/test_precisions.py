@@ -58,3 +58,9 @@ def test_accumulated_and_clipped_updates_go_on_in_bf16(toy, tmp_path):
     assert all(torch.equal(tensor, two[name]) for name, tensor in one.items())
     # fp32 masters, of which bf16 would lose the last digits
     assert any(not torch.equal(tensor, tensor.bfloat16().float()) for tensor in one.values())
+
+
+@pytest.mark.slow  # a minute of compiling
+def test_compiled_layers_train_as_others(toy, tmp_path, in_fp32):
+    found = losses(train(toy / "data-bin", tmp_path, *LOG, "--compile"))
+    assert found == {update: pytest.approx(loss, abs=2e-3) for update, loss in in_fp32.items()}

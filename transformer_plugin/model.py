@@ -104,12 +104,17 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
             x = self.decoder.output_layer(x)
         return (x if packed else packing.pad(x)), {"attn": [None]}
 
-
     def take_any_length(self) -> None:
         """Lifts the limit on sentence lengths, unless positions are learned."""
         for side in (self.encoder, self.decoder):
             if isinstance(side.embed_positions, SinusoidalPositionalEncoding):
                 side.longest = ANY_LENGTH
+
+    def compile_layers(self) -> None:
+        """Fuses each layer by ``torch.compile``, once for all lengths and batch sizes."""
+        for side in (self.encoder, self.decoder):
+            for layer in side.layers:
+                layer.compile(dynamic=True)
 
 
 def layer_shape(cfg: VaswaniConfig) -> LayerShape:

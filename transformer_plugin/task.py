@@ -95,6 +95,8 @@ class VaswaniTranslationTask(TranslationTask):
             if from_checkpoint:
                 model.take_any_length()
                 self._from_checkpoint = True
+            elif self.cfg.compile:
+                model.compile_layers()
             found = model_departures(cfg)
             if not from_checkpoint and isinstance(cfg, DictConfig):
                 # fairseq keeps each part tied to the whole for its interpolations.
