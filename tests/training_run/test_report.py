@@ -90,6 +90,9 @@ def test_the_table_says_what_log_and_score_say(watched, log, page):
     assert rows["model-FLOPs utilisation, mean"] == ["–"]  # a CPU's peak is not known
     assert rows["parameters"] == [re.search(r"model params: ([\d,]+)", log)[1]]
     assert rows["starts"] == ["2"]
+    entry = json.loads((watched.folder / "manifest.json").read_text())["stages"]["train"][-1]
+    assert entry["code"]["commit"][:12] in rows["commit"][0]
+    assert entry["hardware"]["cpu"] in rows["machine"][0]
 
 
 def test_phases_add_up_to_the_time_of_the_log(log, page):
@@ -132,6 +135,25 @@ def test_sentences_are_the_best_and_worst(watched, page):
     ordered = sorted(bleu)
     assert [v for _, v in shown[:3]] == pytest.approx(ordered[:-4:-1], abs=0.05)
     assert [v for _, v in shown[3:]] == pytest.approx(ordered[:3], abs=0.05)
+
+
+def test_sentences_are_of_the_set_that_was_scored(watched, tmp_path):
+    """Data elsewhere, and another set than test: what recipes/score.sh was given counts."""
+    for name in ("hypotheses.txt", "score.json", "train.log"):
+        shutil.copy(watched.folder / name, tmp_path / name)
+    for language in ("en", "de"):
+        lines = (watched.folder / f"raw/test.{language}").read_text().splitlines()
+        text = "".join(f"other {line}\n" for line in lines)
+        (tmp_path / f"newstest2013.{language}").write_text(text)
+    command = f"transformer-plugin score --reference {tmp_path / 'newstest2013.de'} --language de"
+    manifest = {"stages": {"score": [{"commands": [command]}]}}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    run = read_run(tmp_path, "x")
+    assert run.missing == []
+    for sentence in run.best + run.worst:
+        assert sentence.source.startswith("other ") and sentence.reference.startswith("other ")
+    (tmp_path / "manifest.json").write_text("{}")
+    assert "no binarised test set" in read_run(tmp_path, "x").missing[0]
 
 
 def test_it_needs_no_other_file_and_no_network(page):

@@ -25,9 +25,9 @@ class Log:
     def __init__(self):
         self.text, self.now = "", WEEK
 
-    def add(self, source, text, seconds=0):
+    def add(self, source, text, seconds=0, level="INFO"):
         self.now += timedelta(seconds=seconds)
-        self.text += f"{self.now:%Y-%m-%d %H:%M:%S} | INFO | {source} | {text}\n"
+        self.text += f"{self.now:%Y-%m-%d %H:%M:%S} | {level} | {source} | {text}\n"
 
     def start(self):
         self.text += "sys:1: UserWarning: of some library\n"
@@ -197,3 +197,9 @@ def test_checkpoints_that_the_log_tells_of(log, tmp_path):
     (saved,) = log.read(tmp_path).saved
     assert (saved.name, saved.epoch, saved.updates, saved.score) == ("c75.pt", 1, 75, 8.4)
     assert re.search(r"a b/c75\.pt", log.text)
+
+
+def test_warnings_of_the_plugin_alone(log, tmp_path):
+    log.add("transformer_plugin.training.trainer", "update 7: a fault", level="WARNING")
+    log.add("fairseq.tasks", "something of fairseq's", level="WARNING")
+    assert [entry.text for entry in log.read(tmp_path).warnings] == ["update 7: a fault"]

@@ -19,6 +19,7 @@ class Entry(NamedTuple):
     validation set; ``whole`` is false where a crash, or a writer at work, has cut it off."""
 
     time: datetime
+    level: str
     source: str
     text: str
     whole: bool
@@ -35,14 +36,14 @@ def entries_of(line: str) -> Iterator[Entry]:
     """One entry, or none, or a torn one and those written behind it."""
     parts = _BEFORE_STAMP.split(line)
     for i, part in enumerate(parts[1:], start=2):
-        stamp, _level, *rest = part.split(" | ", 3)
+        stamp, level, *rest = part.split(" | ", 3)
         try:
             time = datetime.fromisoformat(stamp)
         except ValueError:  # the 39th of a month
             continue
         source, text = [*rest, "", ""][:2]
         whole = i == len(parts) and line.endswith("\n") and len(rest) == 2
-        yield Entry(time, source, text.rstrip("\r\n"), whole)
+        yield Entry(time, level, source, text.rstrip("\r\n"), whole)
 
 
 def numbers(entry: Entry) -> dict[str, float] | None:

@@ -117,6 +117,8 @@ _RESULTS: tuple[tuple[str, Callable[[Run], str]], ...] = (
     ("TFLOP/s, mean", _mean("tflops", "")),
     ("model-FLOPs utilisation, mean", _mean("mfu", " %")),
     ("parameters", lambda run: _number(run.log.parameters)),
+    ("machine", lambda run: run.machine or _NONE),
+    ("commit", lambda run: run.commit or _NONE),
     ("time", lambda run: _duration(run.log.phases.total)),
     ("starts", lambda run: str(run.log.starts)),
 )

@@ -10,6 +10,7 @@ from typing import Any
 from ...checkpoints.safe_loading import load
 from ...departures import run_departures
 from ..summary import test_texts
+from .manifest import Manifest
 from .sentences import Sentence, best_and_worst, translations
 from .series import TrainingLog, read_log
 
@@ -30,6 +31,7 @@ class Run:
     """One run.
 
     Attributes:
+        machine: what it was trained on, and commit: of the code; as the manifest tells.
         departures: settings that are not the paper's; None where no settings are known.
         scores: contents of score.json; None without.
         missing: what could not be shown, and why, a sentence each.
@@ -37,6 +39,8 @@ class Run:
 
     name: str
     log: TrainingLog
+    machine: str | None = None
+    commit: str | None = None
     departures: list[str] | None = None
     scores: dict[str, Any] | None = None
     best: list[Sentence] = field(default_factory=list)
@@ -81,9 +85,11 @@ def read_run(path: Path, name: str) -> Run:
         run.missing.append(f"torn lines of the log that were left out: {log.torn}")
     if folder is not None:
         run.checkpoints = _checkpoints(folder / "checkpoints", log)
-        _take_scores(run, folder)
-    if log.settings is None and folder is not None:
-        _take_settings(run, folder / "checkpoints/checkpoint_last.pt")
+        if log.settings is None:
+            _take_settings(run, folder / "checkpoints/checkpoint_last.pt")
+        manifest = Manifest(folder)
+        run.machine, run.commit = manifest.machine, manifest.commit
+        _take_scores(run, folder, manifest.reference)
     if log.settings is None:
         run.missing.append("no settings: the log does not hold them whole, nor does a checkpoint")
     else:
@@ -117,7 +123,7 @@ def _checkpoints(folder: Path, log: TrainingLog) -> list[Checkpoint]:
     return found + [Checkpoint(name, size) for name, size in sorted(sizes.items())]
 
 
-def _take_scores(run: Run, folder: Path) -> None:
+def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
     path = folder / "score.json"
     try:
         run.scores = json.loads(path.read_text(encoding="utf-8"))
@@ -130,7 +136,11 @@ def _take_scores(run: Run, folder: Path) -> None:
         run.missing.append(f"{path}: not what recipes/score.sh writes ({error})")
         return
     try:
-        sentences = translations(*test_texts(folder), folder / "hypotheses.txt", lowercase)
+        if reference is not None and reference.is_file():
+            source = reference.with_suffix(f".{(run.log.settings or {})['task']['source_lang']}")
+        else:
+            source, reference = test_texts(folder)
+        sentences = translations(source, reference, folder / "hypotheses.txt", lowercase)
         run.best, run.worst = best_and_worst(sentences)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, LookupError) as error:
         run.missing.append(f"no sentences: {error}")

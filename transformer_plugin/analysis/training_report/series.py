@@ -62,6 +62,7 @@ class TrainingLog:
         valid: the same by validation set.
         settings: of the last start; None where the log does not hold them whole.
         batches: of an epoch, in updates.
+        warnings: of the plugin: faulty batches, divergence, broken checkpoints.
         torn: how many lines of numbers could not be read.
     """
 
@@ -72,6 +73,7 @@ class TrainingLog:
     phases: Phases = field(default_factory=Phases)
     settings: Settings | None = None
     saved: list[Saved] = field(default_factory=list)
+    warnings: list[Entry] = field(default_factory=list)
     parameters: int | None = None
     batches: int | None = None
     starts: int = 0
@@ -121,6 +123,8 @@ class TrainingLog:
         """Takes up the next entry."""
         self.last = entry.time
         self.phases.take(entry)
+        if entry.level in ("WARNING", "ERROR") and entry.source.startswith("transformer_plugin"):
+            self.warnings.append(entry)
         try:
             found = numbers(entry)
         except ValueError:

@@ -1,0 +1,53 @@
+"""What the manifest of a recipe's run says of its training and of what was scored."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+
+class Manifest:
+    """``manifest.json`` of a run's folder; without one, or with a broken one, it says nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._stages = json.loads((folder / "manifest.json").read_text("utf-8"))["stages"]
+        except (OSError, ValueError, LookupError, TypeError):
+            self._stages = {}
+
+    def _last(self, stage: str, *names: str) -> Any:
+        """What the last entry of a stage holds below ``names``; None where it does not."""
+        try:
+            found = self._stages[stage][-1]
+            for name in names:
+                found = found[name]
+        except (LookupError, TypeError):
+            return None
+        return found
+
+    @property
+    def machine(self) -> str | None:
+        """What the run was trained on."""
+        gpus, cpu = self._last("train", "hardware", "gpus"), self._last("train", "hardware", "cpu")
+        if gpus:
+            return f"{len(gpus)} x {gpus[0]}"
+        return f"{self._last('train', 'hardware', 'cores')} cores of {cpu}" if cpu else None
+
+    @property
+    def commit(self) -> str | None:
+        """That of the code it was trained with."""
+        commit = self._last("train", "code", "commit")
+        changed = " with changes" if self._last("train", "code", "changed") else ""
+        return f"{commit[:12]}{changed}" if isinstance(commit, str) else None
+
+    @property
+    def reference(self) -> Path | None:
+        """The text that the translations were scored against."""
+        commands = self._last("score", "commands") or [""]
+        try:
+            words = shlex.split(str(commands[-1]))
+            return Path(words[words.index("--reference") + 1])
+        except (ValueError, LookupError):
+            return None
