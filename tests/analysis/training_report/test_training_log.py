@@ -139,6 +139,24 @@ def test_torn_lines_are_counted_and_left_out(log, tmp_path):
     assert found.valid["valid"]["loss"].values == [8.4]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "epoch 001:     9 / 100 loss=1, num_updates=nan",
+        "epoch 001:     9 / 100 loss=1, num_updates=inf",
+        "epoch 001:     9 / 100 loss=1=2, num_updates=80",
+        '{"epoch": 1, "loss": [1], "num_updates": "80"}',
+        '{"epoch": 1, "loss": "1", "num_upd',
+        "epoch 001:     9 / 100 loss",
+        "",
+    ],
+)
+def test_progress_that_is_none_is_left_out(log, tmp_path, text):
+    log.add("train_inner", text)
+    found = log.read(tmp_path)
+    assert found.train["loss"].updates == [25, 50, 75] and found.torn == 1
+
+
 def test_bytes_that_are_no_text_are_passed_over(log, tmp_path):
     (tmp_path / "train.log").write_bytes(b"\xff\x00\xfe\n" + log.text.encode() + b"2026-99-99 99:")
     assert read_log(tmp_path / "train.log").train["loss"].updates == [25, 50, 75]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from datetime import datetime
@@ -68,7 +69,10 @@ def numbers(entry: Entry) -> dict[str, float] | None:
         raise ValueError("the progress is cut off")
     else:
         return None
-    values = {name: float(value) for name, value in pairs if value is not None}
-    if not entry.whole or "num_updates" not in values:
+    try:
+        values = {name: float(value) for name, value in pairs if value is not None}
+    except TypeError:
+        raise ValueError("something that is no number") from None
+    if not entry.whole or not values.get("num_updates", math.nan).is_integer():
         raise ValueError("the numbers are cut off")
     return values

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import LogFormatter, MaxNLocator
 
 from .phases import PHASES
 from .run import Run
@@ -22,8 +22,9 @@ _STYLE = {
     "axes.grid": True, "grid.alpha": 0.2, "lines.linewidth": 1.3, "savefig.transparent": True,
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color",
                      "ytick.color", "grid.color"), _INK),
-    "legend.frameon": False,
+    "legend.frameon": False, "text.parse_math": False,
 }  # fmt: skip
+_UNITS = (("days", 86_400), ("hours", 3_600), ("minutes", 60))
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
@@ -112,6 +113,7 @@ def _plot(axes: Axes, chart: Chart, runs: list[Run]) -> None:
     if chart.scale == "log":
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.5)))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("updates")
     axes.set_ylabel(chart.unit)
     if lines > 1:
@@ -121,14 +123,16 @@ def _plot(axes: Axes, chart: Chart, runs: list[Run]) -> None:
 def _bars(axes: Axes, runs: list[Run]) -> None:
     left = [0.0] * len(runs)
     rows = range(len(runs))
+    longest = max(run.log.phases.total for run in runs)
+    unit, seconds = next(((u, s) for u, s in _UNITS if longest >= 3 * s), ("seconds", 1))
     for colour, phase in zip(COLOURS, PHASES, strict=False):
-        widths = [run.log.phases.seconds[phase] / 60 for run in runs]
+        widths = [run.log.phases.seconds[phase] / seconds for run in runs]
         axes.barh(rows, widths, left=left, color=colour, label=phase, height=0.6)
         left = [a + b for a, b in zip(left, widths, strict=True)]
     axes.set_yticks(rows, [run.name for run in runs])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel("minutes")
+    axes.set_xlabel(unit)
     axes.legend(fontsize=8, ncols=len(PHASES), loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
