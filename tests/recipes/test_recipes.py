@@ -1,5 +1,6 @@
 """The recipes' commands, without running them."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -147,6 +148,24 @@ def test_checkpoints_by_updates_are_averaged_by_updates():
 def test_unknown_precision_is_refused():
     done = recipe("train.sh", "toy", "--dry-run", status=2, PRECISION="fp8")
     assert "expected fp32, bf16 or fp16" in done.stderr
+
+
+@pytest.mark.parametrize("kind, undo", [("sentencepiece", "sentencepiece"),
+                                        ("moses-bpe", "subword_nmt")])  # fmt: skip
+def test_bleu_on_valid_undoes_the_subwords(kind, undo):
+    def words(experiment, **knobs):
+        (words,) = commands(recipe("train.sh", experiment, "--dry-run", **knobs).stdout)
+        return words
+
+    assert "--eval-bleu" not in words("toy", SUBWORDS=kind)
+    flags = words("toy", SUBWORDS=kind, EVAL_BLEU="1")
+    assert flags[flags.index("--eval-bleu-remove-bpe") + 1] == undo
+    if kind == "moses-bpe":
+        detokeniser = json.loads(flags[flags.index("--eval-bleu-detok-args") + 1])
+        assert flags[flags.index("--eval-bleu-detok") + 1] == "moses"
+        assert detokeniser == {"target_lang": "de"}
+    done = recipe("train.sh", "toy", "--dry-run", status=2, EVAL_BLEU="yes")
+    assert "EVAL_BLEU is 'yes'" in done.stderr
 
 
 def test_training_goes_on_in_the_same_log_and_its_failure_is_seen(tmp_path):
