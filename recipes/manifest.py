@@ -113,8 +113,8 @@ def main() -> None:
         args.run.mkdir(parents=True, exist_ok=True)
         add(args.run, args.data or args.run, args.stage, args.commands.splitlines(), args.status)
     except OSError as error:
-        sys.exit(f"manifest.py: {error.filename or args.run}: {error.strerror or error}; the stage"
-                 " itself is done, and the same command writes this once that is mended")
+        sys.exit(f"manifest.py: {error.filename or args.run}: {error.strerror or error}; nothing is"
+                 f" said of this stage in {args.run}/manifest.json")
 
 
 if __name__ == "__main__":

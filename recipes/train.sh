@@ -63,7 +63,7 @@ ended() {
     case $status in
         0) return ;;
         85) note "training was interrupted: the same command goes on from its last checkpoint" ;;
-        *) note "training ended with status $status, and $RUN_DIR/train$node.log says why: the same" \
+        *) note "training ended with status $status, see above or $RUN_DIR/train$node.log; the same" \
             "command goes on from its last checkpoint" ;;
     esac
     [[ -z ${COMMANDS:-} ]] || record train "$COMMANDS" "$status"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 from fairseq import utils
-from fairseq.data import data_utils
+from fairseq.data import Dictionary, data_utils
 
+_PART = 1 << 24  # numbers at once
 CHECKSUMS = "SHA256SUMS"  # data-prep/binarise.py writes it; fairseq-preprocess does not
 
 
@@ -37,6 +40,41 @@ def check_checksums(folder: Path) -> None:
                 f"{path} is not the file that was written with the others of {folder}: the data"
                 " was binarised with another dictionary; prepare it again (recipes/prepare.sh)"
             )
+
+
+def check_symbols(folder: str, split: str, dictionaries: Mapping[str, Dictionary]) -> None:
+    """Looks for numbers that are no symbols, in folders that have no ``SHA256SUMS``.
+
+    Args:
+        dictionaries: of both languages, by their names.
+
+    Raises:
+        SystemExit: the data was binarised with a larger dictionary; names the file.
+    """
+    for path in map(Path, utils.split_paths(folder)):
+        if (path / CHECKSUMS).is_file():
+            continue
+        for language, dictionary in dictionaries.items():
+            for index in path.glob(f"{split}*-*.{language}.idx"):
+                data = data_utils.load_indexed_dataset(str(index.with_suffix("")), dictionary)
+                tokens = int(data.sizes.sum()) if data is not None else 0
+                largest = _largest(index.with_suffix(".bin"), tokens)
+                if largest >= len(dictionary):
+                    raise SystemExit(
+                        f"{index.with_suffix('.bin')}: it holds symbol {largest:,}, but"
+                        f" {path}/dict.{language}.txt has {len(dictionary):,}: the data was"
+                        " binarised with another dictionary; prepare it again"
+                    )
+
+
+def _largest(path: Path, tokens: int) -> int:
+    """The largest of the numbers of a file, which are all of one width."""
+    width = path.stat().st_size // tokens if tokens else 0
+    if width not in (2, 4, 8):
+        return 0
+    numbers = np.memmap(path, np.uint16 if width == 2 else f"i{width}", mode="r")
+    parts = (numbers[first : first + _PART] for first in range(0, len(numbers), _PART))
+    return max(int(part.max()) for part in parts)
 
 
 def check_data(data: str, source: str | None, target: str | None) -> None:

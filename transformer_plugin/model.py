@@ -178,14 +178,14 @@ def _take_up(model: nn.Module, state: dict[str, Any], *_: Any) -> None:
     """Before loading: fairseq's names to ours, and the vocabulary to be the dictionary's.
 
     Raises:
-        ValueError: the checkpoint is of another vocabulary.
+        SystemExit: the checkpoint is of another vocabulary.
     """
     _replace(state, to_our_names(state))
     for side in ("encoder", "decoder"):
         found = state[f"{side}.embed_tokens.weight"].size(0)
         expected = getattr(model, side).embed_tokens.num_embeddings
         if found != expected:
-            raise ValueError(
+            raise SystemExit(
                 f"the checkpoint's {side} knows {found} symbols, the dictionary of the data"
                 f" {expected}: use the checkpoint with the data it was trained on"
             )

@@ -14,7 +14,7 @@ from fairseq.tasks.translation import TranslationTask
 from omegaconf import DictConfig
 from torch import nn
 
-from .binarised_data import check_data
+from .binarised_data import check_data, check_symbols
 from .config import completed
 from .decode_precision import in_precision
 from .departures import decoding_departures, model_departures, training_departures
@@ -84,6 +84,16 @@ class VaswaniTranslationTask(TranslationTask):
         check_data(cfg.data, cfg.source_lang, cfg.target_lang)
         protect_training()
         return super().setup_task(cfg, **kwargs)
+
+    def load_dataset(self, split: str, *rest: Any, **options: Any) -> None:
+        """As fairseq's, of data that is of these dictionaries."""
+        languages = (self.cfg.source_lang, self.cfg.target_lang)
+        check_symbols(
+            self.cfg.data,
+            split,
+            dict(zip(languages, (self.src_dict, self.tgt_dict), strict=True)),
+        )
+        super().load_dataset(split, *rest, **options)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """A model to train, or, from a checkpoint, to translate with: sentences of any length

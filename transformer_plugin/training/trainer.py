@@ -52,7 +52,14 @@ class SafeTrainer(Trainer):
                     good, 0, self.data_parallel_process_group, dist_device=self.device
                 )
             filename = good
-        extra_state = super().load_checkpoint(filename, *rest, **options)
+        try:
+            extra_state = super().load_checkpoint(filename, *rest, **options)
+        except SystemExit as error:
+            raise SystemExit(f"{filename}: {error}") from None
+        except Exception as error:  # fairseq says that the model does not take it, but not why
+            if "Cannot load model parameters" in str(error):
+                raise SystemExit(f"{filename}: {error.__context__}") from None
+            raise
         if extra_state is not None:
             self._restore_master_weights(filename)
         return extra_state
