@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import re
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -43,10 +44,14 @@ def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> N
                 character_coverage=1.0,
                 normalization_rule_name="identity",
                 num_threads=1,
-                minloglevel=1,
+                minloglevel=2,  # errors come as exceptions
             )
     except (RuntimeError, OSError) as error:
-        reason = str(error).rsplit("\n", 1)[-1].strip()
+        reason = str(error).rsplit("\n", 1)[-1].rsplit("] ", 1)[-1].strip()  # its C++ place left out
+        most = re.search(r"too high .* <= (\d+)", reason)
+        if most:  # about as many as there are words
+            reason += (f" A tenth of that, about {int(most[1]) // 1000 * 100 or 100}, is a good start"
+                       " (VOCAB_SIZE of an experiment)")
         raise BadInput(f"sentencepiece cannot learn --vocab-size {vocab_size}: {reason}") from None
     counted.unlink()
 

@@ -168,6 +168,15 @@ load_experiment() {
     : "${DATA_DIR:=$RUN_DIR}"
 }
 
+# needs NAME...: stop unless the experiment, or the environment, sets each of these.
+needs() {
+    local name
+    for name in "$@"; do
+        [[ -n ${!name:-} ]] ||
+            die "recipes/experiments/$EXPERIMENT.sh does not set $name; toy.sh beside it does"
+    done
+}
+
 # begin EXPERIMENT [--dry-run] [FLAG...]: what each verb does first. Other flags land in EXTRA.
 begin() {
     local experiment=${1:-}

@@ -9,7 +9,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
 
-: "${CORPUS:?the experiment sets it}" "${SOURCE:?}" "${TARGET:?}"
+needs SOURCE TARGET
 : "${VARIANT:=}"                # of the corpus; empty: its first
 : "${SUBWORDS:=sentencepiece}"  # or moses-bpe, as in the literature
 : "${VOCAB_SIZE:=37000}"        # joint pieces of sentencepiece; section 5.1 of the paper
@@ -31,6 +31,7 @@ step() { run "$PYTHON" "$REPO/data-prep/$1.py" "${@:2}" --source "$SOURCE" --tar
 if [[ -n ${TRAIN:-}${VALID:-}${TEST:-} ]]; then
     from=(--train "${TRAIN:-}" --valid "${VALID:-}" --test "${TEST:-}")
 else
+    needs CORPUS
     from=("$CORPUS" ${VARIANT:+--variant "$VARIANT"} --downloads "$RUNS/downloads")
 fi
 

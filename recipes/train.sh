@@ -8,7 +8,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
 
-: "${ARCH:?the experiment sets it}" "${MAX_TOKENS:?}"
+needs SOURCE TARGET ARCH MAX_TOKENS
 : "${MAX_EPOCH:=}" "${MAX_UPDATE:=}"  # when training ends; one of the two at least
 : "${WARMUP_UPDATES:=4000}"  # section 5.3
 : "${LR_FACTOR:=1.0}"        # times the paper's schedule

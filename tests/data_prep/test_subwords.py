@@ -218,3 +218,14 @@ def test_misaligned_text_is_refused(refused, step, clean_text, tmp_path):
     message = refused("binarise", "--input", clean_text, "--model", tmp_path / "s", "--output",
                       tmp_path / "data-bin", *PAIR)
     assert "test.en has 19 lines" in message and not leftovers(tmp_path)
+
+
+@pytest.mark.parametrize(("size", "said"), [(90_000, "Please set it to a value <= "),
+                                            (5, "smaller than required_chars")])
+def test_a_vocabulary_that_does_not_fit_the_text_is_explained(step, clean_text, tmp_path, size, said):
+    done = step("subwords", "--input", clean_text, "--output", tmp_path / "subwords", *PAIR,
+                "--vocab-size", size)
+    assert done.returncode == 2 and not leftovers(tmp_path)
+    assert done.stderr.startswith(f"subwords.py: sentencepiece cannot learn --vocab-size {size}: ")
+    assert said in done.stderr and "src/" not in done.stderr and "W0000" not in done.stderr
+    assert ("(VOCAB_SIZE of an experiment)" in done.stderr) == (size == 90_000)

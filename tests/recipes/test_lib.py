@@ -124,3 +124,11 @@ def test_begin_takes_the_experiment_the_dry_run_and_the_rest(shell):
     result = shell('begin toy --dry-run --max-epoch 3; echo "$EXPERIMENT $CORPUS $DRY_RUN" '
                    '"${EXTRA[*]}"')
     assert result.stdout == "toy toy 1 --max-epoch 3\n", result.stderr
+
+
+def test_a_number_that_the_experiment_lacks_is_named(shell):
+    script = "EXPERIMENT=mine; ARCH=vaswani_tiny; MAX_TOKENS=; needs ARCH MAX_TOKENS; echo on"
+    refused = shell(script)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "recipes/experiments/mine.sh does not set MAX_TOKENS; toy.sh beside" in refused.stderr
+    assert shell(script.replace("MAX_TOKENS=", "MAX_TOKENS=9", 1)).stdout == "on\n"
