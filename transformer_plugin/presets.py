@@ -72,13 +72,15 @@ def apply_preset(args: Namespace, numbers: Numbers) -> None:
             setattr(args, name, value)
 
 
-def _register(name: str, numbers: Numbers) -> None:
+def register_preset(name: str, numbers: Numbers, model: str = "vaswani_transformer") -> None:
+    """Makes ``--arch NAME`` mean the registered ``model`` with ``numbers`` for its fields."""
+
     def configure(args: Namespace) -> None:
         apply_preset(args, numbers)
         bf16_without_tpu(args)
 
-    register_model_architecture("vaswani_transformer", name)(configure)
+    register_model_architecture(model, name)(configure)
 
 
 for _name, _numbers in PRESETS.items():
-    _register(_name, _numbers)
+    register_preset(_name, _numbers)

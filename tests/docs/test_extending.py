@@ -1,0 +1,88 @@
+"""docs/extending.md: its examples train, and what they train is what the page says."""
+
+import importlib.util
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from fairseq_commands import environment
+from pages import REPO, blocks, write_files
+
+PAGE = REPO / "docs/extending.md"
+SHORT = "--cpu --max-update 6 --num-workers 0 --no-progress-bar --log-format simple"
+
+
+@pytest.fixture(scope="module")
+def trained(toy, tmp_path_factory):
+    """trained[FOLDER] is where the page's training with that --user-dir has run, for 6 updates."""
+    folders = {}
+    for name in ("deep_and_thin", "cosine_attention"):
+        folder = folders[name] = tmp_path_factory.mktemp(name)
+        write_files(PAGE, folder)
+        (command,) = (text for language, text in blocks(PAGE)
+                      if not language and f"--user-dir {name} " in text)
+        command = command.split("transformer-plugin average")[0].replace("DATA-BIN", "$DATA", 1)
+        done = subprocess.run(
+            ["bash", "-ec", f"{command.strip()} {SHORT}"], cwd=folder, capture_output=True,
+            text=True, env=environment() | {"DATA": str(toy / "data-bin")},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        (folder / "log").write_text(done.stdout + done.stderr)
+    return folders
+
+
+@pytest.fixture(scope="module")
+def example(trained):
+    """The page's Python, imported as fairseq imports it."""
+    path = trained["cosine_attention"] / "cosine_attention/__init__.py"
+    spec = importlib.util.spec_from_file_location("cosine_attention", path)
+    module = sys.modules["cosine_attention"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_preset_of_the_page_trains(trained):
+    log = (trained["deep_and_thin"] / "log").read_text()
+    assert "'pre_norm': True" in log and "'encoder_layers': 2" in log
+    assert "num_updates: 6" in log or "num_updates 6" in log
+
+
+def test_the_score_is_the_cosine_by_numpy(example):
+    torch.manual_seed(0)
+    score = example.CosineScore(num_heads=2, d_k=5, sharpness=3.0)
+    score.beta.data = torch.tensor([2.0, 7.0]).view(2, 1, 1)
+    q, k = torch.randn(3, 2, 4, 5), torch.randn(3, 2, 6, 5)
+    found = score(q, k).detach().numpy()
+    assert found.shape == (3, 2, 4, 6)
+    for (b, h, t, s), value in np.ndenumerate(found):
+        x, y = q[b, h, t].double().numpy(), k[b, h, s].double().numpy()
+        cosine = x @ y / np.sqrt((x @ x) * (y @ y))
+        assert value == pytest.approx([2.0, 7.0][h] * cosine, abs=1e-5)
+
+
+def test_it_learns_its_sharpness_and_search_scores_as_training_does(trained, example, toy):
+    """Step by step with caches, beam search gives each word the probability that the model gives
+    it in one pass over the sentence."""
+    models, _cfg, task = checkpoint_utils.load_model_ensemble_and_task(
+        [str(trained["cosine_attention"] / "checkpoints/checkpoint_last.pt")],
+        {"data": str(toy / "data-bin")},
+    )
+    (model,) = models
+    model.eval()
+    betas = [p for name, p in model.named_parameters() if name.endswith("score.beta")]
+    assert isinstance(model, example.CosineTransformer) and len(betas) == 2 + 2 * 2
+    assert all((beta != 8).any() for beta in betas)
+
+    task.load_dataset("test")
+    sample = task.dataset("test").collater([task.dataset("test")[i] for i in range(3)])
+    found = task.inference_step(task.build_generator(models, {"beam": 4}), models, sample)
+    for row, (best, *_) in enumerate(found):
+        tokens = best["tokens"]
+        source = sample["net_input"]["src_tokens"][row : row + 1]
+        before = tokens.roll(1).unsqueeze(0)  # begins with the end of sentence
+        logits, _ = model(source, None, before)
+        expected = logits[0].log_softmax(-1).gather(1, tokens.unsqueeze(1)).squeeze(1)
+        torch.testing.assert_close(best["positional_scores"], expected, atol=1e-4, rtol=1e-4)
