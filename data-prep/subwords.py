@@ -47,11 +47,11 @@ def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> N
                 minloglevel=2,  # errors come as exceptions
             )
     except (RuntimeError, OSError) as error:
-        reason = str(error).rsplit("\n", 1)[-1].rsplit("] ", 1)[-1].strip()  # its C++ place left out
+        reason = str(error).rsplit("\n", 1)[-1].rsplit("] ", 1)[-1].strip()  # without its C++ place
         most = re.search(r"too high .* <= (\d+)", reason)
         if most:  # about as many as there are words
-            reason += (f" A tenth of that, about {int(most[1]) // 1000 * 100 or 100}, is a good start"
-                       " (VOCAB_SIZE of an experiment)")
+            some = int(most[1]) // 1000 * 100 or 100
+            reason += f" A tenth of that, {some}, is a good start (VOCAB_SIZE of an experiment)"
         raise BadInput(f"sentencepiece cannot learn --vocab-size {vocab_size}: {reason}") from None
     counted.unlink()
 

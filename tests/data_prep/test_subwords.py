@@ -222,7 +222,7 @@ def test_misaligned_text_is_refused(refused, step, clean_text, tmp_path):
 
 @pytest.mark.parametrize(("size", "said"), [(90_000, "Please set it to a value <= "),
                                             (5, "smaller than required_chars")])
-def test_a_vocabulary_that_does_not_fit_the_text_is_explained(step, clean_text, tmp_path, size, said):
+def test_a_vocabulary_that_does_not_fit_is_explained(step, clean_text, tmp_path, size, said):
     done = step("subwords", "--input", clean_text, "--output", tmp_path / "subwords", *PAIR,
                 "--vocab-size", size)
     assert done.returncode == 2 and not leftovers(tmp_path)

@@ -1,0 +1,232 @@
+"""Whether a command of a page would be understood: by the parser of its own tool, not run."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest import mock
+
+from pages import REPO
+
+PLUGIN = str(REPO / "transformer_plugin")
+FAIRSEQ = {
+    "fairseq-train": "get_training_parser",
+    "fairseq-generate": "get_generation_parser",
+    "fairseq-interactive": "get_interactive_generation_parser",
+    "fairseq-validate": "get_validation_parser",
+    "fairseq-preprocess": "get_preprocessing_parser",
+}
+SHELL = {  # the shell's own and everybody's, whose options are not looked at
+    *("cat", "cd", "cp", "curl", "echo", "export", "for", "git", "head", "kill", "mkdir", "paste"),
+    *("pip", "ps", "rm", "shuf", "sort", "source", ".", "tail", "tee", "wc", "zcat", "done"),
+}
+PLACEHOLDERS = {"EXPERIMENT": "toy", "STAGE": "train", "V": "37000", "N": "2"}
+REST = [  # of a command of fairseq-train that the page shortens to "..."
+    *("--user-dir", PLUGIN, "--task", "vaswani_translation", "--arch", "vaswani_base"),
+]
+
+
+class WrongCommand(Exception):
+    """A command that its tool would refuse; the message says why."""
+
+
+class _Parsed(Exception):
+    """The command line was understood."""
+
+
+@dataclass
+class Command:
+    """One simple command: its words and the variables before them."""
+
+    words: list[str]
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+def split(text: str) -> list[Command]:
+    """The simple commands of a script; what they read from and write to is left out."""
+    text = re.sub(r"<<'?(\w+)'?\n.*?\n\1\n", "\n", text, flags=re.DOTALL)  # here-documents
+    text = re.sub(r'"?\$\(transformer-plugin path\)"?', PLUGIN, text.replace("\\\n", " "))
+    text = re.sub(r"\s[12]>", " >", text)
+    found = []
+    for line in text.splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
+        lexer.whitespace_split = True
+        command: list[str] = []
+        words = iter(lexer)
+        for word in words:
+            if not set(word) <= set("|&;<>"):
+                command.append(word)
+            elif set(word) & set("<>"):
+                next(words)
+            else:
+                found.append(command)
+                command = []
+        found.append(command)
+    return [_command(words) for words in found if words]
+
+
+def _command(words: list[str]) -> Command:
+    while words and words[0] in {"do", "then", "time"}:
+        words = words[1:]
+    command = Command([])
+    for i, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if not (equals and name.isidentifier()):
+            command.words = [PLACEHOLDERS.get(w.strip("[]"), w.strip("[]")) for w in words[i:]]
+            break
+        if "$" not in value:
+            command.variables[name] = value
+    return command
+
+
+def check(command: Command, house: Path) -> None:
+    """Checks one command.
+
+    Args:
+        house: folder with the repository's recipes/, and what the pages have the reader write;
+            the working directory.
+
+    Raises:
+        WrongCommand: its tool would not understand it, or nobody knows the tool.
+    """
+    if not command.words:
+        return
+    tool, *rest = command.words
+    name = Path(tool).name
+    if name in FAIRSEQ:
+        _check_fairseq(name, rest)
+    elif name == "transformer-plugin":
+        _check_subcommand(rest)
+    elif re.fullmatch(r"(\./)?recipes/\w+\.sh", tool):
+        _check_recipe(command, house)
+    elif name == "torchrun":
+        _check_torchrun(rest, house)
+    elif name == "sbatch":
+        script = next(i for i, word in enumerate(rest) if not word.startswith("--"))
+        if rest[script] != "recipes/slurm.sbatch":
+            raise WrongCommand(f"there is no {rest[script]}")
+        check(Command(["recipes/train.sh", *rest[script + 1 :]], command.variables), house)
+    elif name == "make":
+        targets = [word for word in rest if "=" not in word]
+        _run(["make", "--dry-run", "--directory", str(REPO), "-o", ".venv/.installed", *targets])
+    elif name in {"python", "python3"}:
+        _check_python(rest)
+    elif tool not in SHELL:
+        raise WrongCommand(f"unknown program '{tool}'")
+
+
+def _run(words: list[str], **options) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    if done.returncode:
+        raise WrongCommand(done.stderr or done.stdout)
+    return done.stdout
+
+
+@contextlib.contextmanager
+def _understood(argv: list[str]):
+    """Raises WrongCommand unless what is within parses ``argv``."""
+    said = io.StringIO()
+    parse = argparse.ArgumentParser.parse_args
+
+    def parse_and_stop(parser, *args, **kwargs):
+        parse(parser, *args, **kwargs)
+        raise _Parsed
+
+    try:
+        with (
+            mock.patch.object(argparse.ArgumentParser, "parse_args", parse_and_stop),
+            mock.patch.object(sys, "argv", argv),
+            contextlib.redirect_stderr(said),
+        ):
+            yield
+    except _Parsed:
+        return
+    except SystemExit as end:
+        if end.code in (0, None):
+            return  # --help
+    raise WrongCommand(said.getvalue() or f"{argv[0]} read no command line")
+
+
+def _check_subcommand(rest: list[str]) -> None:
+    from transformer_plugin import cli
+
+    with _understood(["transformer-plugin", *rest]):
+        cli.main(rest)
+
+
+def _check_python(rest: list[str]) -> None:
+    if rest[:2] == ["-m", "pytest"]:
+        missing = [w for w in rest[2:] if "/" in w and not (REPO / w.partition("::")[0]).exists()]
+        if missing:
+            raise WrongCommand(f"there is no {missing[0]}")
+        return
+    script = REPO / rest[0]
+    if not script.is_file():
+        raise WrongCommand(f"there is no {rest[0]}")
+    before, path = set(sys.modules), list(sys.path)
+    sys.path.insert(0, str(script.parent))
+    try:
+        with _understood([str(script), *rest[1:]]):
+            runpy.run_path(str(script), run_name="__main__")
+    finally:
+        sys.path[:] = path
+        for name in set(sys.modules) - before:  # bench/ and data-prep/ share names
+            if str(getattr(sys.modules[name], "__file__", "")).startswith(str(script.parent)):
+                del sys.modules[name]
+
+
+def _check_fairseq(name: str, rest: list[str]) -> None:
+    from fairseq import options
+
+    if "..." in rest:
+        rest = [word for word in rest if word != "..."] + REST
+        rest = rest if rest[0] == "DATA-BIN" else ["DATA-BIN", *rest]
+    said = io.StringIO()
+    try:
+        with mock.patch.object(sys, "argv", [name, *rest]), contextlib.redirect_stderr(said):
+            parser = getattr(options, FAIRSEQ[name])()
+            if name == "fairseq-preprocess":
+                parser.parse_args(rest)
+            else:
+                options.parse_args_and_arch(parser, rest)
+    except SystemExit:
+        raise WrongCommand(said.getvalue()) from None
+
+
+def _check_torchrun(rest: list[str], house: Path) -> None:
+    from torch.distributed.run import parse_args
+
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            args = parse_args(rest)
+    except SystemExit:
+        raise WrongCommand(said.getvalue()) from None
+    if not (REPO / args.training_script).is_file():
+        raise WrongCommand(f"there is no {args.training_script}")
+    check(Command(args.training_script_args), house)
+
+
+def _check_recipe(command: Command, house: Path) -> None:
+    """The recipe's dry run, and each command that it prints."""
+    recipe, *rest = command.words
+    variables = {"RUNS": str(house / "runs"), "PYTHON": str(house / "no-gpu-python")}
+    if not (REPO / recipe).is_file():
+        raise WrongCommand(f"there is no {recipe}")
+    printed = _run(
+        [recipe, *rest, "--dry-run"], cwd=house, env=os.environ | variables | command.variables
+    )
+    printed = printed.replace(str(house / "no-gpu-python"), "python")
+    for below in ("transformer_plugin", "data-prep", "recipes"):
+        printed = printed.replace(str(house / below), str(REPO / below))
+    for one in split(printed):
+        check(one, house)
