@@ -131,7 +131,7 @@ class SafeTrainer(Trainer):
     def begin_epoch(self, epoch: int) -> None:
         """Begins an epoch, unless all updates were made before this process started.
 
-        Deviation: fairseq would make one more, each time that its command is given again.
+        fairseq would make one more, each time that its command is given again.
         """
         most = self.cfg.optimization.max_update
         if 0 < most <= self.get_num_updates():
