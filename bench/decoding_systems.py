@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 from decoding_stock import stock_model
+from decoding_transformers import build_transformers
 from fairseq import checkpoint_utils, utils
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import post_process
@@ -25,7 +26,11 @@ from transformer_plugin.decode_precision import in_precision
 # Translates with a beam, in batches of so many sentences (0: of the system's own choice).
 Translate = Callable[[int, int], list[str]]
 # CTranslate2 as it comes, all threads on one batch; and with a thread for each of several batches.
-PACKAGES = {"ctranslate2": "ctranslate2", "ctranslate2-parallel": "ctranslate2"}
+PACKAGES = {
+    "ctranslate2": "ctranslate2",
+    "ctranslate2-parallel": "ctranslate2",
+    "transformers": "transformers",
+}
 SIZES = [128, 32, 64, 256]  # sentences a batch, of which each peer's fastest is taken
 ALPHA, LONGEST = 0.6, 200  # of the length penalty len^alpha; tokens of a hypothesis
 CTRANSLATE2_TYPES = {"fp32": "float32", "fp16": "float16", "int8": "int8"}
@@ -55,6 +60,8 @@ def build(setting: Setting) -> tuple[Translate, list[int]]:
         return _build_plugin(setting), [0]
     if setting.system == "stock":
         return _build_stock(setting), SIZES
+    if setting.system == "transformers":
+        return _build_transformers(setting), SIZES
     return _build_ctranslate2(setting), SIZES
 
 
@@ -123,20 +130,42 @@ def _by_fairseq(model: nn.Module, task: FairseqTask, setting: Setting) -> Transl
     return translate
 
 
-def _build_ctranslate2(setting: Setting) -> Translate:
-    import ctranslate2
-
-    _model, task = _load(setting)
-    folder = Path(setting.scratch) / "ctranslate2"
+def _exported(setting: Setting, form: str) -> Path:
+    folder = Path(setting.scratch) / form
     if not folder.exists():
         subprocess.run(
             [
                 *(str(Path(sys.executable).with_name("transformer-plugin")), "export"),
-                *(setting.path, str(folder), "--data", setting.data_bin, "--to", "ctranslate2"),
+                *(setting.path, str(folder), "--data", setting.data_bin, "--to", form),
             ],
             check=True,
             stdout=subprocess.DEVNULL,
         )
+    return folder
+
+
+def _build_transformers(setting: Setting) -> Translate:
+    _model, task = _load(setting)
+    tokens = build_transformers(
+        _exported(setting, "huggingface"),
+        task,
+        setting.subset,
+        setting.precision,
+        setting.device,
+        ALPHA,
+    )
+
+    def translate(beam: int, size: int) -> list[str]:
+        return [_text(found, task.target_dictionary) for found in tokens(beam, size)]
+
+    return translate
+
+
+def _build_ctranslate2(setting: Setting) -> Translate:
+    import ctranslate2
+
+    _model, task = _load(setting)
+    folder = _exported(setting, "ctranslate2")
     parallel = setting.system == "ctranslate2-parallel" and setting.device == "cpu"
     threads = torch.get_num_threads()
     translator = ctranslate2.Translator(

@@ -1,0 +1,48 @@
+"""Hugging Face's transformers as a peer of decoding: FSMT, which is fairseq's Transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from fairseq.tasks import FairseqTask
+from torch import Tensor
+
+TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+def build_transformers(
+    folder: Path, task: FairseqTask, subset: str, precision: str, device: str, alpha: float
+) -> Callable[[int, int], list[Tensor]]:
+    """Translates with a beam, in batches of so many sentences of like length, and gives the tokens
+    of each sentence, in order; by fairseq's rules, which the folder's configuration holds."""
+    from transformers import AutoModelForSeq2SeqLM
+
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=TYPES[precision]).eval().to(device)
+    data_set = task.dataset(subset)
+    sources = [data_set[i]["source"] for i in range(len(data_set))]
+    by_length = sorted(range(len(sources)), key=lambda i: len(sources[i]), reverse=True)
+    pad, eos = task.source_dictionary.pad(), task.target_dictionary.eos()
+
+    @torch.inference_mode()
+    def translate(beam: int, size: int) -> list[Tensor]:
+        found = {}
+        for start in range(0, len(by_length), size):
+            numbers = by_length[start : start + size]
+            inputs = torch.nn.utils.rnn.pad_sequence(
+                [sources[i] for i in numbers], batch_first=True, padding_value=pad
+            ).to(device)
+            rows = model.generate(
+                input_ids=inputs,
+                attention_mask=inputs.ne(pad),
+                num_beams=beam,
+                **({"length_penalty": alpha} if beam > 1 else {}),
+            )
+            for i, row in zip(numbers, rows.cpu(), strict=True):
+                tokens = row[1:]  # the first is what the decoder starts from
+                ends = tokens.eq(eos).nonzero()
+                found[i] = tokens[: int(ends[0])] if len(ends) else tokens
+        return [found[i] for i in range(len(sources))]
+
+    return translate
