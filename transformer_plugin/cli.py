@@ -17,6 +17,7 @@ SUBCOMMANDS = {
     "flops": ("transformer_plugin.analysis.accounting", "parameters and FLOPs of an architecture"),
     "translate": ("transformer_plugin.translation.command", "raw text in, raw text out"),
     "serve": ("transformer_plugin.translation.service", "a local page and address that translate"),
+    "attention": ("transformer_plugin.analysis.attention.command", "a page to explore attention"),
     "hypotheses": ("transformer_plugin.analysis.hypotheses", "translations from a generation log"),
     "score": ("transformer_plugin.analysis.score", "BLEU and chrF of translations"),
     "summary": ("transformer_plugin.analysis.summary", "what a run has reached"),

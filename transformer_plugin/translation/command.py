@@ -28,7 +28,7 @@ def main(args: argparse.Namespace) -> None:
     with args.input.open("rb") if args.input else contextlib.nullcontext(sys.stdin.buffer) as lines:
         translator = load_translator(args)
         size = args.buffer or (1 if lines.isatty() else 1000)
-        found = translated(translator, _blocks(_sentences(lines, name), size))
+        found = translated(translator, _blocks(sentences(lines, name), size))
         if args.output:
             partial = args.output.with_name(args.output.name + ".partial")
             try:
@@ -53,7 +53,7 @@ def translated(translator: Translator, blocks: Iterator[list[str]]) -> Iterator[
             yield f"{translation.text}\n"
 
 
-def _sentences(lines: IO[bytes], name: str) -> Iterator[str]:
+def sentences(lines: IO[bytes], name: str) -> Iterator[str]:
     """Lines as text; only a line feed ends one.
 
     Raises:

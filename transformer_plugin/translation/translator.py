@@ -76,19 +76,23 @@ class Translator:
 
     def translate(self, sentences: Sequence[str]) -> list[Translation]:
         """Each sentence's best translation."""
-        pieces = [list(self._parts(self.subwords.split(sentence))) for sentence in sentences]
-        flat = [part for parts in pieces for part in parts]
-        tokens = [self._tokens(part) for part in flat]
+        read = [self.read(sentence) for sentence in sentences]
+        flat = [part for parts in read for part in parts]
+        beams = self.search([tokens for _, tokens in flat])
         found = iter(
-            self._part(part, source, hypotheses[0])
-            for part, source, hypotheses in zip(flat, tokens, self.search(tokens), strict=True)
+            self.part(pieces, tokens, hypotheses[0])
+            for (pieces, tokens), hypotheses in zip(flat, beams, strict=True)
         )
         translations = []
-        for parts in pieces:
+        for parts in read:
             done = [next(found) for _ in parts]
             text = " ".join(self.subwords.join(part.target) for part in done)
             translations.append(Translation(text, done))
         return translations
+
+    def read(self, sentence: str) -> list[tuple[list[str], Tensor]]:
+        """Pieces and ids ``[S]`` of a sentence, or of each part of a very long one."""
+        return [(part, self._tokens(part)) for part in self._parts(self.subwords.split(sentence))]
 
     def search(self, sentences: Sequence[Tensor]) -> list[list[dict[str, Tensor]]]:
         """The hypotheses of token sequences ``[S]``, in fairseq's form, best first."""
@@ -119,7 +123,8 @@ class Translator:
         ids = [i if i >= dictionary.nspecial else dictionary.unk() for i in ids]
         return torch.tensor([*ids, dictionary.eos()])
 
-    def _part(self, source: list[str], tokens: Tensor, hypothesis: dict[str, Tensor]) -> Part:
+    def part(self, source: list[str], tokens: Tensor, hypothesis: dict[str, Tensor]) -> Part:
+        """What ``search`` found for ``tokens``, the ids of the pieces ``source``."""
         dictionary: Dictionary = self.task.target_dictionary
         target = hypothesis["tokens"].cpu()
         pieces = [dictionary[i] for i in target.tolist() if i != dictionary.eos()]
@@ -156,9 +161,10 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options that say what translates."""
-    parser.add_argument("data", type=Path, help="binarised data: the dictionaries are read")
+def add_model_arguments(parser: argparse.ArgumentParser, data: str = "data") -> None:
+    """Options that say what translates; ``data`` may be an option, ``--data``, too."""
+    required = {"required": True} if data.startswith("--") else {}
+    parser.add_argument(data, type=Path, help="binarised data with its dictionaries", **required)
     parser.add_argument("--path", required=True, help="checkpoint; several, A.pt:B.pt: an ensemble")
     parser.add_argument("-s", "--source-lang", help="default: that of the data")
     parser.add_argument("-t", "--target-lang", help="default: that of the data")

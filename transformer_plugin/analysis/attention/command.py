@@ -1,0 +1,142 @@
+"""``transformer-plugin attention``: a page, figures and files of what a model attends to."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...translation.command import sentences as lines_of
+from ...translation.translator import Translator, add_model_arguments, load_translator
+from .explained import Asked, Explained, explain, from_data, from_texts
+from .figure_choice import Choice
+from .page import page
+from .weights import KINDS
+
+logger = logging.getLogger(__name__)
+
+_LARGE = 20_000_000  # bytes of a page that opens in about two seconds
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``transformer-plugin attention``."""
+    add_model_arguments(parser, data="--data")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--text", action="append", help="a sentence; may be given several times")
+    what.add_argument("--input", type=Path, help="file of one sentence a line")
+    what.add_argument("--sentences", type=int, default=50, metavar="N",
+                      help="how many of the data (default: %(default)s)")
+    what.add_argument("--ids", type=int, nargs="+", metavar="I",
+                      help="those of the data, by fairseq-generate's numbers")
+    parser.add_argument("--split", default="test", help="of the data (default: %(default)s)")
+    parser.add_argument("--longest", type=int, default=150, metavar="SUBWORDS",
+                        help="the weights of longer sentences are left out (default: %(default)s)")
+    parser.add_argument("--output", type=Path, required=True, metavar="REPORT.html")
+    parser.add_argument("--weights", type=Path, metavar="FILE.npz", help="the weights unrounded")
+    parser.add_argument("--figure", action="append", default=[], metavar="KIND:LAYER:HEADS[:WORD]",
+                        help="SVG and PNG beside the report: encoder:5:all, encoder:5:5,6:its")
+    parser.add_argument("--figure-sentence", type=int, default=1, metavar="N",
+                        help="of the report, from 1 (default: %(default)s)")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Writes the page, and what else is asked for, when all of it is known.
+
+    Raises:
+        OSError: a file is missing or not to be written.
+        ValueError: an option that means nothing here; the message says what to give.
+    """
+    choices = [Choice.parse(text) for text in args.figure]
+    for path in filter(None, (args.output, args.weights)):
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"{path.parent}: no such folder; make it first")
+    if min(args.sentences, args.longest) < 1:
+        raise ValueError("--sentences and --longest are at least 1")
+    translator = load_translator(args)
+    asked = _asked(translator, args)
+    if not asked:
+        raise ValueError("there is no sentence to explain: every line is empty")
+    if not 1 <= args.figure_sentence <= len(asked):
+        raise ValueError(f"--figure-sentence is between 1 and {len(asked)}")
+    found = list(explain(translator, asked, args.longest))
+    pictures = _pictures(choices, found[args.figure_sentence - 1])
+    if args.weights:
+        _save(args.weights, lambda file: np.savez_compressed(file, **arrays(found)))
+    html = page(_about(translator, args), found).encode()
+    _save(args.output, lambda file: file.write(html))
+    print(f"{len(found)} sentences, {len(html) / 1e6:.1f} MB: {args.output}")
+    if len(html) > _LARGE:
+        logger.warning("the page is slow to open: fewer --sentences or a lower --longest help")
+    for name, figure in pictures:
+        path = args.output.with_name(f"{args.output.stem}-{name}")
+        for form, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 200})):
+            write = functools.partial(figure.savefig, format=form, **options)
+            _save(path.with_name(f"{path.name}.{form}"), write)
+        print(f"{path}.svg and .png")
+
+
+def arrays(found: Sequence[Explained]) -> dict[str, np.ndarray]:
+    """What ``--weights`` holds, by name: for sentence i from 0 ``i/encoder``, ``i/decoder`` and
+    ``i/encoder-decoder``, ``[N, H, queries, keys]`` in float32, and the pieces ``i/source``,
+    ``i/target`` and ``i/read`` (the keys of the decoder)."""
+    named: dict[str, np.ndarray] = {}
+    for i, sentence in enumerate(found):
+        pieces = {"source": sentence.source, "target": sentence.target, "read": sentence.read}
+        named |= {f"{i}/{name}": np.array(value) for name, value in pieces.items()}
+        if sentence.weights is not None:
+            named |= {f"{i}/{kind}": sentence.weights.of(kind).numpy() for kind in KINDS}
+    return named
+
+
+def _asked(translator: Translator, args: argparse.Namespace) -> list[Asked]:
+    if args.text:
+        return list(from_texts(translator, args.text, "text"))
+    if args.input:
+        with args.input.open("rb") as file:
+            return list(from_texts(translator, list(lines_of(file, str(args.input))), "line"))
+    return from_data(translator, args.split, args.ids or args.sentences)
+
+
+def _pictures(choices: Sequence[Choice], sentence: Explained) -> list[tuple[str, Any]]:
+    """Names of files and figures; a word's lines are all there is to see of it."""
+    if not choices:
+        return []
+    from .figures import heat_maps, lines  # matplotlib takes its time
+
+    made = []
+    for choice in choices:
+        panel = choice.panel(sentence)
+        made.append((f"{choice.name}-lines", lines(panel, choice.query(panel.queries))))
+        if not choice.word:
+            made.append((f"{choice.name}-map", heat_maps(panel)))
+    return made
+
+
+def _about(translator: Translator, args: argparse.Namespace) -> dict[str, Any]:
+    model, cfg = translator.models[0], translator.task.cfg
+    layers = len(model.encoder.layers), len(model.decoder.layers), len(model.decoder.layers)
+    return {
+        "title": f"Attention, {cfg.source_lang} to {cfg.target_lang}",
+        "facts": f"{args.path}, data {args.data}, beam {args.beam}, length penalty alpha"
+        f" {args.lenpen:g}",
+        "layers": dict(zip(KINDS, layers, strict=True)),
+        "heads": model.cfg.num_heads,
+        "window": model.cfg.attention_window,
+    }
+
+
+def _save(path: Path, write: Any) -> None:
+    """Writes a file, which appears when it is whole."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as file:
+            write(file)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
