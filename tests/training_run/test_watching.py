@@ -10,7 +10,7 @@ from sacrebleu.metrics import BLEU
 
 BIN = Path(sys.executable).parent
 PLUGIN = str(Path(__file__).resolve().parents[2] / "transformer_plugin")
-OURS = {"loss", "nll_loss", "ppl", "accuracy", "tflops", "lr", "gnorm", "wps"}
+OURS = {"loss", "nll_loss", "ppl", "accuracy", "tflops", "lr", "gnorm", "wps", "hours_left"}
 
 
 def printed(watched, source):

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import torch
 from fairseq.distributed import utils as distributed_utils
+from fairseq.logging import metrics
 from fairseq.optim import OPTIMIZER_REGISTRY
 from fairseq.optim.fp16_optimizer import FP16Optimizer
 from fairseq.trainer import Trainer
@@ -23,6 +24,7 @@ from .master_weights import full_state, master_weights, restore
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
 from .run_lock import hold_lock
+from .time_left import TimeLeft
 from .update_size import log_update_size, update_size
 
 logger = logging.getLogger(__name__)
@@ -40,6 +42,8 @@ class SafeTrainer(Trainer):
         self._faults = NumericFaults(self._folder, task.cfg.nonfinite_limit)
         self._said_update_size = False
         self._loss_watch = LossWatch(task.cfg.divergence_updates)
+        limits = cfg.optimization
+        self._time_left = TimeLeft(limits.max_update or 0, limits.max_epoch or 0)
         listen()
 
     def load_checkpoint(self, filename: str, *rest: Any, **options: Any) -> Any:
@@ -83,6 +87,8 @@ class SafeTrainer(Trainer):
     def get_train_iterator(self, *args: Any, **options: Any) -> Any:
         """As fairseq's; the first says how many tokens an update holds."""
         batches = super().get_train_iterator(*args, **options)
+        share = self.cfg.optimization.update_freq[0]
+        self._time_left.updates_an_epoch = -(-len(batches) // share)
         if not self._said_update_size and self.data_parallel_rank == 0:
             self._said_update_size = True
             self._log_update_size(batches)
@@ -123,6 +129,9 @@ class SafeTrainer(Trainer):
             return None
         except FloatingPointError as error:  # the loss scale of fp16 is at its minimum
             self._diverged(str(error), update)
+        hours = self._time_left.hours(self.get_num_updates())
+        if hours is not None:
+            metrics.log_scalar("hours_left", hours, weight=0, priority=795, round=2)
         if log is not None and self._loss_watch.has_risen(update, float(log["loss"])):
             since = self._loss_watch.last_sound_update
             self._diverged(f"the loss has been rising since update {since}", since)
