@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .attention import MultiHeadAttention
+from .attention_score import AttentionScore
 from .cache import LayerCache
 from .compiled import LANES, SUFFIXES, Attention
 from .packing import Packing
@@ -19,6 +20,7 @@ def is_supported(attention: MultiHeadAttention, memory: Tensor) -> bool:
     return (
         memory.device.type == "cpu"
         and memory.dtype in SUFFIXES
+        and type(attention.score) is AttentionScore  # a subclass compares in its own way
         and attention.score.kind in ("scaled_dot", "dot")
         and attention.d_k % LANES == 0
         and attention.d_v % LANES == 0
