@@ -35,8 +35,8 @@ def training_sections(cfg: dict[str, Any], to: str) -> dict[str, Section]:
     if to == "stock":
         if old["criterion"].get("_name") == "vaswani_cross_entropy":
             unknown = {"report_accuracy": False, "ignore_prefix_size": 0}
-            loss = {**unknown, **old["criterion"], "_name": "label_smoothed_cross_entropy"}
-            sections["criterion"] = loss
+            kept = _only(old["criterion"], "label_smoothing", "sentence_avg")
+            sections["criterion"] = {**unknown, **kept, "_name": "label_smoothed_cross_entropy"}
         if old["optimizer"].get("_name") == "vaswani_adam":
             adam = {"fp16_adam_stats": False, "use_old_adam": False, "tpu": False}
             kept = _only(old["optimizer"], "adam_betas", "adam_eps", "weight_decay", "lr")
