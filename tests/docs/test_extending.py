@@ -36,7 +36,9 @@ def trained(toy, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def example(trained):
-    """The page's Python, imported as fairseq imports it."""
+    """The page's Python, imported as fairseq imports it: once, since it registers names."""
+    if "cosine_attention" in sys.modules:  # by a test that has parsed the page's commands
+        return sys.modules["cosine_attention"]
     path = trained["cosine_attention"] / "cosine_attention/__init__.py"
     spec = importlib.util.spec_from_file_location("cosine_attention", path)
     module = sys.modules["cosine_attention"] = importlib.util.module_from_spec(spec)
