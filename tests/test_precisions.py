@@ -26,10 +26,9 @@ def in_fp32(toy, tmp_path_factory):
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--bf16"],
+        ["--bf16", "--clip-norm", "1000"],
         ["--bf16", "--memory-efficient-bf16"],
         ["--amp"],
-        ["--bf16", "--clip-norm", "1000"],
     ],
     ids=" ".join,
 )

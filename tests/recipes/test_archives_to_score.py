@@ -90,6 +90,7 @@ def test_wmt14_en_de_base(experiment, tmp_path):
     assert train["updates"] == 12 and "--max-update 12" in train["commands"][0]
 
 
+@pytest.mark.slow
 def test_iwslt14_de_en(experiment, tmp_path):
     found = texts("iwslt14_de_en/train-46k.tok.lc", IWSLT_COUNTS)
     sides = (found[key][::-1] for key in ("train", "test"))

@@ -128,6 +128,7 @@ def test_two_processes_are_one_with_two_batches_whatever_happens(training, alone
     assert attempts[-1]["starts"] == 3 and attempts[-1]["devices"] == 2
 
 
+@pytest.mark.slow
 def test_two_machines_are_one_with_two_batches(training, alone, tmp_path):
     knobs = {"NODES": 2, "GPUS": 1, "MASTER_PORT": free_port(), "MAX_UPDATE": 20}
     nodes = [training("nodes", NODE_RANK=rank, **knobs) for rank in (0, 1)]
