@@ -59,6 +59,7 @@ def trained(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow  # a minute
 def test_rows_agree_and_have_the_keys_of_their_readers(trained):
     rows_file, plot = trained / "rows.json", trained / "rows.svg"
     done = bench(

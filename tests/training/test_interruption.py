@@ -22,7 +22,9 @@ def whole(toy, tmp_path_factory):
     return torch.load(folder / "checkpoint_last.pt", weights_only=False)["model"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.slow)]
+)
 def test_stopped_and_resumed_bit_for_bit(toy, tmp_path, whole, number):
     log = tmp_path / "log"
     with log.open("w") as file:
