@@ -97,11 +97,11 @@ def contenders(args: argparse.Namespace) -> list[tuple[str, str]]:
     return chosen
 
 
-def measure(args: argparse.Namespace, data_bin: Path) -> list[dict[str, Any]]:
-    """One row a system and precision.
+def started(args: argparse.Namespace, data_bin: Path) -> list[Worker]:
+    """A worker for each system and precision, stock fp32 first; without the peers that fail.
 
     Raises:
-        RuntimeError: a system failed.
+        RuntimeError: the plugin or stock failed.
     """
     workers = []
     for system, precision in contenders(args):
@@ -110,7 +110,23 @@ def measure(args: argparse.Namespace, data_bin: Path) -> list[dict[str, Any]]:
             system, args.arch, precision, args.device, str(data_bin), args.max_tokens
         )
         tuned = args.tuned_stock and system == "stock"
-        workers.append(Worker(setting, args.updates, KEEP_FREED_MEMORY if tuned else {}))
+        try:
+            workers.append(Worker(setting, args.updates, KEEP_FREED_MEMORY if tuned else {}))
+        except RuntimeError as error:
+            if system not in PACKAGES:
+                raise
+            reason = str(error).rstrip().splitlines()[-1]
+            print(f"{system} {precision} is left out: {reason}", file=sys.stderr)
+    return workers
+
+
+def measure(args: argparse.Namespace, data_bin: Path) -> list[dict[str, Any]]:
+    """One row a system and precision.
+
+    Raises:
+        RuntimeError: a system failed.
+    """
+    workers = started(args, data_bin)
     stock = workers[0]
     if any(sorted(worker.lengths) != sorted(stock.lengths) for worker in workers):
         raise RuntimeError("the systems do not train on the same sentences")

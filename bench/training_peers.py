@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -79,6 +80,8 @@ class MarianTransformer(nn.Module):
 
     def __init__(self, cfg: VaswaniConfig, words: int, pad: int, eos: int) -> None:
         super().__init__()
+        # transformers imports torchaudio where it is; fairseq's does not load beside torch 2.13.
+        sys.modules.setdefault("torchaudio", None)  # type: ignore[arg-type]
         from transformers import MarianConfig, MarianMTModel
 
         sides = {}

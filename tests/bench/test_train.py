@@ -1,5 +1,6 @@
 """bench/train.py, run as its users run it, on very little data."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -74,12 +75,38 @@ def bench_modules(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCH))
 
 
-def test_step_flops_are_the_formula(bench_modules):
-    import importlib.util
-
+@pytest.fixture
+def bench_train(bench_modules):
+    """bench/train.py as a module."""
     spec = importlib.util.spec_from_file_location("bench_train", BENCH / "train.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("broken", ["marian", "plugin"])
+def test_only_a_peer_may_fail_to_start(bench_train, monkeypatch, capsys, broken):
+    systems = [("stock", "fp32"), ("plugin", "fp32"), ("marian", "fp32")]
+
+    def worker(setting, _updates, _environment):
+        if setting.system == broken:
+            raise RuntimeError("failed:\nTraceback\nImportError: no such library\n")
+        return setting.system
+
+    monkeypatch.setattr(bench_train, "contenders", lambda _args: systems)
+    monkeypatch.setattr(bench_train, "Worker", worker)
+    monkeypatch.setattr(sys, "argv", ["train.py"])
+    args = bench_train.parse_arguments()
+    if broken == "plugin":
+        with pytest.raises(RuntimeError, match="no such library"):
+            bench_train.started(args, Path("data-bin"))
+    else:
+        assert bench_train.started(args, Path("data-bin")) == ["stock", "plugin"]
+        said = "marian fp32 is left out: ImportError: no such library\n"
+        assert capsys.readouterr().err.endswith(said)
+
+
+def test_step_flops_are_the_formula(bench_train):
     sentences = [(7, 9), (30, 26)]
     n, d, ff, words = 6, 512, 2048, 1000
 
@@ -89,7 +116,7 @@ def test_step_flops_are_the_formula(bench_modules):
         return encoder + decoder + 2 * t * d * words
 
     expected = 3 * sum(forward(s, t) for s, t in sentences)
-    assert module.step_flops("vaswani_base", words, sentences) == expected
+    assert bench_train.step_flops("vaswani_base", words, sentences) == expected
 
 
 def test_synthetic_sentences_are_as_long_as_wmt14s(bench_modules, tmp_path):
