@@ -31,7 +31,8 @@ ALLOWED = {
     "finished": {"modules"},
     "next_tokens": {"modules", "finished"},
     "beam_search": {"finished", "next_tokens"},
-    "scorers": {"modules", "model"},
+    "recorded_step": {"modules"},
+    "scorers": {"modules", "model", "recorded_step"},
 }
 FORBIDDEN = {"cli", "tests", "bench"}
 

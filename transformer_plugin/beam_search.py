@@ -12,7 +12,11 @@ from torch.nn.functional import pad
 from .finished import Finished
 from .next_tokens import Rules, Scorer, likeliest_tokens
 
-_WORTH_SHRINKING = 0.85  # share of sentences still live below which the batch is made smaller
+# Share of sentences still live below which the batch is made smaller; on a GPU steps of another
+# size are recorded anew.
+_WORTH_SHRINKING = 0.85
+_WORTH_RECORDING = 0.5
+
 
 @dataclass(frozen=True)
 class Hypothesis:
@@ -87,25 +91,18 @@ def beam_search(
         scorer.follow(parents)
 
         over = finished.done(rows, step, live)
-        live = live.masked_fill(over.unsqueeze(1), -math.inf)
-        remaining = _moved_up(over)
-        if remaining.numel() == 0:
+        num_live = rows.numel() - int(over.sum())  # what a GPU's host waits for, once a step
+        if num_live == 0:
             break
-        if remaining.numel() < _WORTH_SHRINKING * rows.numel():
+        live = live.masked_fill(over.unsqueeze(1), -math.inf)
+        worth = _WORTH_RECORDING if device.type == "cuda" else _WORTH_SHRINKING
+        if num_live < worth * rows.numel():
+            remaining = (~over).nonzero().squeeze(1)
             scorer.select(remaining)
             rows, live, tokens = rows[remaining], live[remaining], tokens[remaining]
             max_lengths = max_lengths[remaining]
             prefix = None if prefix is None else prefix[remaining]
     return history.hypotheses(finished, rules.eos)
-
-
-def _moved_up(over: Tensor) -> Tensor:
-    """The sentences that are not over, ``[b]``: in their places those that have one among the
-    first b, and the others in the places of those that are over."""
-    live = (~over).nonzero().squeeze(1)
-    places = torch.arange(live.numel(), device=over.device)
-    places[over[: live.numel()]] = live[live >= live.numel()]
-    return places
 
 
 def _forced_tokens(

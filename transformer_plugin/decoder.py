@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
 from .embedding import embed
-from .modules.cache import MaskedPast, Past
+from .modules.cache import Memory, Past
 from .modules.compiled import kernels
 from .modules.compiled_cache import CompiledPast, is_supported
 from .modules.layers import DecoderLayer, LayerShape
+from .modules.masked_cache import MaskedPast
 from .modules.packing import Packing, row_multiple
+from .modules.static_cache import StaticPast
 
 _PAST = "past"
 
@@ -92,7 +93,12 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         return (x if self.norm is None else self.norm(x)), packing, all_weights
 
     def start(
-        self, memory: Tensor, packing: Packing, num_hypotheses: int = 1, need_weights: bool = False
+        self,
+        memory: Tensor,
+        packing: Packing,
+        num_hypotheses: int = 1,
+        need_weights: bool = False,
+        static: bool = False,
     ) -> Past:
         """What is known before the first step.
 
@@ -101,6 +107,7 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
             packing: its layout.
             num_hypotheses: of each sentence, k; room is made for as many as long as the source.
             need_weights: whether a step may be asked for weights.
+            static: give a ``StaticPast``, where there is one for this attention.
         """
         attentions = [layer.encoder_attention for layer in self.layers]
         projected = [attention.key_value(memory) for attention in attentions]
@@ -110,33 +117,29 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         if library is not None:
             return CompiledPast(library, projected, packing)
         memories = [
-            attention.memory_heads(packing.pad(key_value))
+            Memory(*attention.memory_heads(packing.pad(key_value)), packing.allowed)
             for attention, key_value in zip(attentions, projected, strict=True)
         ]
-        return MaskedPast(memories, packing.allowed, num_hypotheses * packing.max_length)
+        if static and not any(layer.self_attention.window for layer in self.layers):
+            return StaticPast(memories, num_hypotheses, packing.max_length, self.longest)
+        return MaskedPast(memories, num_hypotheses * packing.max_length)
 
     def step(
-        self,
-        tokens: Tensor,
-        position: int,
-        past: Past,
-        need_weights: bool = False,
+        self, tokens: Tensor, past: Past, need_weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
         """One position of k hypotheses a sentence.
 
         Args:
             tokens: the tokens before it, ``[B, k]``.
-            position: its place, from 0.
             past: takes this position up.
 
         Returns:
             Features ``[B, k, D]`` and, when asked, the last layer's encoder-decoder weights,
             averaged over the heads, ``[B, k, S]``.
         """
-        place = torch.tensor([position], device=tokens.device)
-        x = embed(tokens, place, position + 1, self.embed_tokens, self.embed_positions, 0.0)
+        position = past.extend()
+        x = embed(tokens, position, past.room, self.embed_tokens, self.embed_positions, 0.0)
         weights: Tensor | None = None
-        past.extend()
         for layer, cache in zip(self.layers, past.layers, strict=True):
             x, weights = layer.step(x, cache, need_weights and layer is self.layers[-1])
         if self.norm is not None:
@@ -169,9 +172,8 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
                 incremental_state[_PAST] = self.start(
                     memory_packing.pack(memory), memory_packing, need_weights=True
                 )
-            last = prev_output_tokens.size(1) - 1
             x, attn = self.step(
-                prev_output_tokens[:, last:], last, incremental_state[_PAST], need_weights=True
+                prev_output_tokens[:, -1:], incremental_state[_PAST], need_weights=True
             )
         else:
             rows, packing, weights = self.decode(

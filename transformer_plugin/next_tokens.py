@@ -17,7 +17,7 @@ from .modules.candidates import likeliest
 class Scorer(Protocol):
     """What beam search asks of a model, or of several together."""
 
-    def step(self, tokens: Tensor, position: int) -> Iterator[tuple[slice, Tensor]]:
+    def step(self, tokens: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """What follows each of ``tokens``, ``[B, k]``: some of the B * k rows, and their
         log-probabilities up to a constant a row, ``[r, V]``, which the caller may change."""
 
@@ -72,7 +72,7 @@ def likeliest_tokens(
         biases[rules.eos] = -math.inf
     parts = [
         likeliest(scores, min(2 * rules.beam_size, scores.size(1)), biases, asked[rows])
-        for rows, scores in scorer.step(tokens, step)
+        for rows, scores in scorer.step(tokens)
     ]
     top, classes, forced_log_p = (torch.cat(part) for part in zip(*parts, strict=True))
     shape = (*tokens.shape, -1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
 from .model import VaswaniTransformer
 from .modules.logit_chunks import LogitChunks
+from .modules.static_cache import StaticPast
+from .recorded_step import RecordedStep, default_recorder
 
 
 class ModelScorer:
@@ -31,14 +33,21 @@ class ModelScorer:
         self.decoder = model.decoder
         self.temperature = temperature
         memory, packing, _weights = model.encoder.encode(src_tokens)
-        self.past = self.decoder.start(memory, packing, num_hypotheses)
+        recorder = default_recorder(src_tokens.device)
+        self.past = self.decoder.start(memory, packing, num_hypotheses, static=bool(recorder))
+        self.features: Callable[[Tensor], Tensor] = self._features
+        if recorder and isinstance(self.past, StaticPast):
+            self.features = RecordedStep(self._features, self.past, recorder)
         self.chunks = LogitChunks(self.decoder.output_projection)
 
-    def step(self, tokens: Tensor, position: int) -> Iterator[tuple[slice, Tensor]]:
+    def _features(self, tokens: Tensor) -> Tensor:
+        x, _weights = self.decoder.step(tokens, self.past)
+        return x
+
+    def step(self, tokens: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Logits of what follows ``tokens``, ``[B, k]``: some of the B * k rows, and theirs,
         ``[r, V]``, which hold until the next ones are asked for."""
-        x, _weights = self.decoder.step(tokens, position, self.past)
-        for rows, logits in self.chunks(x.flatten(0, 1)):
+        for rows, logits in self.chunks(self.features(tokens).flatten(0, 1)):
             yield rows, logits if self.temperature == 1.0 else logits.div_(self.temperature)
 
     def follow(self, parents: Tensor) -> None:
@@ -60,9 +69,9 @@ class EnsembleScorer:
     def __init__(self, scorers: Sequence[ModelScorer]) -> None:
         self.scorers = scorers
 
-    def step(self, tokens: Tensor, position: int) -> Iterator[tuple[slice, Tensor]]:
+    def step(self, tokens: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Logs of the sums of the models' probabilities, as ``ModelScorer.step`` gives logits."""
-        for chunks in zip(*(s.step(tokens, position) for s in self.scorers), strict=True):
+        for chunks in zip(*(s.step(tokens) for s in self.scorers), strict=True):
             log_p = torch.stack([logits for _rows, logits in chunks]).log_softmax(dim=2)
             yield chunks[0][0], log_p.logsumexp(dim=0)
 

@@ -8,9 +8,10 @@ from torch.testing import assert_close
 
 from transformer_plugin.modules import candidates, compiled
 from transformer_plugin.modules.attention import MultiHeadAttention
-from transformer_plugin.modules.cache import MaskedPast
+from transformer_plugin.modules.cache import Memory
 from transformer_plugin.modules.candidates import likeliest
 from transformer_plugin.modules.compiled_cache import CompiledPast, is_supported
+from transformer_plugin.modules.masked_cache import MaskedPast
 from transformer_plugin.modules.packing import Packing
 
 needs_compiler = pytest.mark.skipif(compiled.kernels() is None, reason="no C++ compiler")
@@ -80,7 +81,8 @@ def test_both_pasts_see_the_same(d_k, d_v, window, dtype):
         memory = reading.key_value(torch.randn(packing.positions.numel(), d_model).to(dtype))
         assert is_supported(reading, memory)
         tables = CompiledPast(compiled.kernels(), [memory], packing)
-        masks = MaskedPast([reading.memory_heads(packing.pad(memory))], packing.allowed, 2)
+        projected = reading.memory_heads(packing.pad(memory))
+        masks = MaskedPast([Memory(*projected, packing.allowed)], 2)
         batch, width = len(LENGTHS), 1
         for step in range(9):
             x = torch.randn(batch, width, d_model).to(dtype)

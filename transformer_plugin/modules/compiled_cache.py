@@ -48,11 +48,17 @@ class CompiledPast:
         self.ancestors = torch.empty(packing.batch_size, 1, 0, dtype=torch.int32)  # [B, k, T]
         self.layers: list[LayerCache] = [CompiledCache(self, memory) for memory in memories]
 
-    def extend(self) -> None:
+    @property
+    def room(self) -> int:
         """See ``Past``."""
-        batch_size, width, _ = self.ancestors.shape
+        return self.ancestors.size(2)
+
+    def extend(self) -> Tensor:
+        """See ``Past``."""
+        batch_size, width, position = self.ancestors.shape
         own = torch.arange(batch_size * width, dtype=torch.int32).view(batch_size, width, 1)
         self.ancestors = torch.cat([self.ancestors, own], dim=2)
+        return torch.tensor([position])
 
     def follow(self, parents: Tensor) -> None:
         """See ``Past``."""

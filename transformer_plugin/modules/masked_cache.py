@@ -1,0 +1,145 @@
+"""A past in torch's operations that grows as it needs: attention told apart by a mask."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from .attention import MultiHeadAttention
+from .cache import LayerCache, Memory
+
+_FIRST_CAPACITY = 32  # columns, where nothing better is known; doubled whenever they are full
+
+
+class MaskedPast:
+    """A past in torch's operations: a buffer that is never reordered, and a mask that tells each
+    hypothesis which columns are its own.
+
+    Args:
+        memories: of each layer.
+        columns: how many are likely to be needed.
+    """
+
+    def __init__(self, memories: list[Memory], columns: int = _FIRST_CAPACITY) -> None:
+        self._ancestry = Ancestry(memories[0].keys)
+        self._caches = [MaskedCache(memory, columns, self._ancestry) for memory in memories]
+        self.layers: list[LayerCache] = [*self._caches]
+        self.room = 0
+        self._next = torch.zeros(1, dtype=torch.int64, device=memories[0].keys.device)
+
+    def extend(self) -> Tensor:
+        """See ``Past``."""
+        self._ancestry.extend()
+        self.room += 1
+        position, self._next = self._next, self._next + 1
+        return position
+
+    def follow(self, parents: Tensor) -> None:
+        """See ``Past``."""
+        self._ancestry.follow(parents)
+
+    def select(self, sentences: Tensor) -> None:
+        """See ``Past``; also for more sentences than there were."""
+        self._ancestry.select(sentences)
+        for cache in self._caches:
+            cache.select(sentences)
+
+
+class Ancestry:
+    """Which cached columns belong to each hypothesis: its own past, position by position.
+
+    Args:
+        like: keys, which give type, device and the number of sentences; each sentence starts with
+            one hypothesis.
+    """
+
+    def __init__(self, like: Tensor) -> None:
+        self._mask = like.new_empty(like.size(0), 1, 0)
+        self._all_own = True
+
+    @property
+    def allowed(self) -> Tensor | None:
+        """``[B, 1, k, columns]``: 0 where a hypothesis may see, minus infinity elsewhere; None
+        where it may see all."""
+        return None if self._all_own else self._mask.unsqueeze(1)
+
+    def extend(self) -> None:
+        """Adds a position of each of the k hypotheses."""
+        batch_size, width, _ = self._mask.shape
+        self._all_own = self._all_own and width == 1
+        own = self._mask.new_full((width, width), -math.inf).fill_diagonal_(0.0)
+        self._mask = torch.cat([self._mask, own.expand(batch_size, -1, -1)], dim=2)
+
+    def follow(self, parents: Tensor) -> None:
+        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was; ``[B, k]``, of any k."""
+        index = parents.unsqueeze(2).expand(-1, -1, self._mask.size(2))
+        self._mask = self._mask.gather(1, index)
+
+    def select(self, sentences: Tensor) -> None:
+        """Makes sentence i what sentence ``sentences[i]`` was."""
+        self._mask = self._mask.index_select(0, sentences)
+
+
+class MaskedCache:
+    """Keys and values of one layer, side by side, position by position and hypothesis by
+    hypothesis.
+
+    Args:
+        memory: what the layer sees of the encoder's output.
+        columns: how many are likely to be needed.
+        ancestry: which of them a hypothesis may see; shared by all layers.
+    """
+
+    def __init__(self, memory: Memory, columns: int, ancestry: Ancestry) -> None:
+        self._ancestry = ancestry
+        self._memory = memory
+        self._columns = 0
+        self._keys = _buffer(memory.keys, columns)
+        self._values = _buffer(memory.values, columns)
+
+    def self_attention(self, attention: MultiHeadAttention, projected: Tensor) -> Tensor:
+        """See ``LayerCache``."""
+        q, k, v = attention.self_heads(projected)
+        k, v = self._append(k, v)
+        allowed = self._ancestry.allowed
+        if attention.window:
+            seen = slice(-(attention.window + 1) * q.size(2), None)
+            k, v = k[:, :, seen], v[:, :, seen]
+            allowed = None if allowed is None else allowed[..., seen]
+        return attention.attend(q, k, v, allowed)[0]
+
+    def encoder_attention(
+        self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """See ``LayerCache``."""
+        return self._memory.attend(attention, queries, need_weights)
+
+    def _append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Takes up ``[B, H, k, K]``; returns all so far, ``[B, H, k * T, K]``, as views."""
+        end = self._columns + k.size(2)
+        if end > self._keys.size(2):
+            capacity = max(end, 2 * self._keys.size(2))
+            self._keys = _enlarged(self._keys, self._columns, capacity)
+            self._values = _enlarged(self._values, self._columns, capacity)
+        self._keys[:, :, self._columns : end] = k
+        self._values[:, :, self._columns : end] = v
+        self._columns = end
+        return self._keys[:, :, :end], self._values[:, :, :end]
+
+    def select(self, sentences: Tensor) -> None:
+        """Makes sentence i what sentence ``sentences[i]`` was; also fewer or more of them."""
+        self._memory.select(sentences)
+        self._keys = self._keys.index_select(0, sentences)
+        self._values = self._values.index_select(0, sentences)
+
+
+def _buffer(like: Tensor, columns: int) -> Tensor:
+    return like.new_empty(*like.shape[:2], columns, like.size(3))
+
+
+def _enlarged(buffer: Tensor, used: int, capacity: int) -> Tensor:
+    larger = _buffer(buffer, capacity)
+    larger[:, :, :used] = buffer[:, :, :used]
+    return larger
