@@ -1,5 +1,6 @@
 """What a GPU computes is what a CPU computes. Run by `make test-gpu`, where there is a GPU."""
 
+import functools
 import re
 
 import pytest
@@ -7,6 +8,9 @@ import torch
 from fairseq_commands import generate, run, train, training
 
 from transformer_plugin.criterion import VaswaniCrossEntropy
+from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.modules.length_penalty import gnmt_length_penalty
+from transformer_plugin.next_tokens import Rules
 
 pytestmark = [
     pytest.mark.gpu,
@@ -78,3 +82,22 @@ def test_generation_has_the_cpus_translations(toy):
     assert sum(cpu[i] == gpu[i] for i in cpu) >= 495  # ties that rounding breaks
     half = translations(run(*words, "--fp16"))
     assert len(half) == 500
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_steps_by_cuda_graphs_find_the_same(build, batch, monkeypatch, caplog, beam_size):
+    model = build(seed=3).cuda().eval()
+    with torch.no_grad():
+        model.decoder.output_projection.weight.mul_(4)
+    sample = on_gpu(batch([9, 3, 30, 7, 4, 5, 8, 2], [3] * 8))
+    lp = functools.partial(gnmt_length_penalty, alpha=0.6)
+    generator = VaswaniGenerator([model], Rules(beam_size, lp, "bound", eos=2, pad=1, unk=3))
+
+    def translations():
+        found = generator.generate([model], sample)
+        return [[h["tokens"].tolist() for h in hypotheses] for hypotheses in found]
+
+    by_graphs = translations()
+    assert "without a CUDA graph" not in caplog.text
+    monkeypatch.setenv("TRANSFORMER_PLUGIN_CUDA_GRAPHS", "0")
+    assert by_graphs == translations()

@@ -1,0 +1,189 @@
+"""Decoding by recorded steps finds what decoding step by step finds."""
+
+import functools
+import logging
+
+import pytest
+import torch
+from replay import recorder
+
+from transformer_plugin import recorded_step, scorers
+from transformer_plugin.beam_search import _History, beam_search
+from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.modules.length_penalty import gnmt_length_penalty
+from transformer_plugin.modules.packing import Packing
+from transformer_plugin.next_tokens import Rules
+from transformer_plugin.recorded_step import RecordedStep, cuda_graph, default_recorder
+from transformer_plugin.scorers import ModelScorer
+
+EOS, PAD, UNK = 2, 1, 3
+SOURCES = [9, 3, 6, 7, 4, 5, 8, 2]
+LONGEST = 40
+
+
+def rules(beam_size):
+    lp = functools.partial(gnmt_length_penalty, alpha=0.6)
+    return Rules(beam_size, lp, "bound", EOS, PAD, UNK)
+
+
+@pytest.fixture
+def sharp(build):
+    """A model whose choices differ, and whose hypotheses outgrow the room of the first steps."""
+
+    def make(**fields):
+        model = build(seed=11, **fields)
+        with torch.no_grad():
+            model.decoder.output_projection.weight.mul_(4)
+        return model.eval()
+
+    return make
+
+
+@pytest.fixture
+def recordings(monkeypatch):
+    """Steps are recorded, on a CPU; a list of the shape of each recording's tokens."""
+    made = []
+
+    def noting(step):
+        replay = recorder(step)
+        made.append(replay)
+        return replay
+
+    monkeypatch.setattr(scorers, "default_recorder", lambda _device: noting)
+    return made
+
+
+def translations(models, sample, beam_size):
+    generator = VaswaniGenerator(models, rules(beam_size), 0, LONGEST)
+    found = generator.generate(models, sample)
+    return [[(h["tokens"].tolist(), h["score"]) for h in hypotheses] for hypotheses in found]
+
+
+def assert_same(found, expected):
+    for mine, theirs in zip(found, expected, strict=True):
+        assert [tokens for tokens, _ in mine] == [tokens for tokens, _ in theirs]
+        for (_, score), (_, as_expected) in zip(mine, theirs, strict=True):
+            torch.testing.assert_close(score, as_expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"positional_encoding": "learned"}, {"attention_score": "additive"}],
+    ids=["paper", "learned", "additive"],
+)
+def test_recorded_steps_find_the_same(sharp, batch, recordings, monkeypatch, beam_size, fields):
+    model, sample = sharp(**fields), batch(SOURCES, SOURCES)
+    found = translations([model], sample, beam_size)
+    assert recordings
+    monkeypatch.undo()
+    expected = translations([model], sample, beam_size)
+    assert max(len(tokens) for found in expected for tokens, _ in found) > 16  # room was made twice
+    assert_same(found, expected)
+
+
+def test_an_ensemble_is_recorded_too(sharp, batch, recordings, monkeypatch):
+    models = [sharp(), sharp(attention_score="dot")]
+    sample = batch(SOURCES, SOURCES)
+    found = translations(models, sample, 3)
+    assert recordings
+    monkeypatch.undo()
+    assert_same(found, translations(models, sample, 3))
+
+
+def test_windows_are_not_recorded(sharp, batch, recordings, monkeypatch):
+    model, sample = sharp(attention_window=3), batch(SOURCES, SOURCES)
+    found = translations([model], sample, 2)
+    assert not recordings
+    monkeypatch.undo()
+    assert_same(found, translations([model], sample, 2))
+
+
+def test_most_steps_are_replayed(sharp, batch, recordings, monkeypatch):
+    """A kind of step is made once, recorded once, and replayed as often as it comes."""
+    made = []
+    step = RecordedStep.__call__
+
+    def counted(self, tokens):
+        made.append(tokens.shape)
+        return step(self, tokens)
+
+    monkeypatch.setattr(RecordedStep, "__call__", counted)
+    translations([sharp()], batch([6, 6], [6, 6]), 4)
+    assert len(made) > 4 * len(recordings)
+
+
+def test_what_runs_out_of_memory_while_recording_is_halved(sharp, batch, monkeypatch):
+    sizes = []
+
+    def small_machine(step):
+        if sizes == []:
+            sizes.append(1)
+            raise torch.OutOfMemoryError("no more memory")
+        return recorder(step)
+
+    model, sample = sharp(), batch(SOURCES, SOURCES)
+    expected = translations([model], sample, 4)
+    monkeypatch.setattr(scorers, "default_recorder", lambda _device: small_machine)
+    assert_same(translations([model], sample, 4), expected)
+    assert sizes
+
+
+class RefusingGraph:
+    """A CUDA graph of a step that cannot be recorded."""
+
+    def capture_begin(self, **_):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    def capture_end(self):
+        pass
+
+
+def test_a_step_that_cannot_be_recorded_is_made(monkeypatch, caplog):
+    class Stream:
+        def wait_stream(self, _other):
+            pass
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", RefusingGraph)
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
+    monkeypatch.setattr(torch.cuda, "stream", lambda _stream: torch.no_grad())
+    made = []
+    replay = cuda_graph(lambda: made.append(1) or torch.zeros(1))
+    assert made == []
+    with caplog.at_level(logging.WARNING):
+        assert replay().item() == 0 and made == [1]
+    assert "without a CUDA graph" in caplog.text and "capturing" in caplog.text
+
+
+def test_a_variable_turns_graphs_off(monkeypatch):
+    gpu = torch.device("cuda")
+    assert default_recorder(gpu) is recorded_step.cuda_graph
+    assert default_recorder(torch.device("cpu")) is None
+    monkeypatch.setenv("TRANSFORMER_PLUGIN_CUDA_GRAPHS", "0")
+    assert default_recorder(gpu) is None
+
+
+def test_a_step_of_the_search_waits_for_one_number(sharp, recordings, monkeypatch):
+    """Without any numbers: where a tensor were on another device, or the host asked for a number,
+    but for how many sentences are over, torch would refuse."""
+    asked = []
+
+    def longest_and_then_none_over(tensor):
+        asked.append(tensor.shape)
+        return 20 if len(asked) == 1 else 0
+
+    monkeypatch.setattr(torch.Tensor, "__int__", longest_and_then_none_over)
+    monkeypatch.setattr(torch.Tensor, "tolist", lambda tensor: [20] * tensor.numel())
+    monkeypatch.setattr(_History, "hypotheses", lambda *_: "found")
+    with torch.device("meta"):
+        model = sharp()
+        lengths, longest = torch.full((3,), 7), torch.full((3,), 20)
+        layout = Packing(3, 7, lengths, torch.arange(7).repeat(3), None, None)
+        encoded = torch.randn(3 * 7, 32), layout, []
+    monkeypatch.setattr(type(model.encoder), "encode", lambda *_: encoded)
+    with torch.inference_mode():
+        scorer = ModelScorer(model, lengths, 4)
+        assert beam_search(scorer, longest, rules(4)) == "found"
+    assert isinstance(scorer.features, RecordedStep)
+    assert asked == [torch.Size([])] * 22  # the longest; then one number a step
