@@ -74,14 +74,34 @@ def default_chunk_size(features: Tensor, vocabulary: int) -> int:
     return max(128, _CPU_CHUNK_BYTES // row // 128 * 128)
 
 
-def _minus_log(gold_p: Tensor, logits: Tensor, gold_logit: Tensor) -> Tensor:
-    """-log p of the gold class, ``[R, 1]``, from the logits in rows whose p underflows."""
-    nll = -gold_p.to(gold_logit.dtype).log()
-    lost = (gold_p < torch.finfo(torch.float32).tiny).squeeze(1)
-    if lost.any():
-        rows = logits[lost].to(gold_logit.dtype)
-        nll[lost] = rows.logsumexp(dim=1, keepdim=True) - gold_logit[lost]
-    return nll
+def by_gold_class(logits: Tensor, p: Tensor, gold: Tensor) -> tuple[Tensor, Tensor]:
+    """How likely each row's gold class is, from its probability: the way for a CPU.
+
+    Args:
+        logits: ``[R, V]``.
+        p: their softmax.
+        gold: classes, ``[R, 1]``.
+
+    Returns:
+        Its -log p, ``[R, 1]``, in nats, float32 or wider, and whether it is the likeliest.
+    """
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    gold_p = p.gather(1, gold)
+    nll = -gold_p.to(wide).log()
+    lost = (gold_p < torch.finfo(p.dtype).tiny).squeeze(1)
+    if lost.any():  # p underflows: from the logits
+        rows = logits[lost].to(wide)
+        nll[lost] = rows.logsumexp(dim=1, keepdim=True) - rows.gather(1, gold[lost])
+    return nll, gold_p == largest_probability(p)
+
+
+def by_likeliest_class(logits: Tensor, p: Tensor, gold: Tensor) -> tuple[Tensor, Tensor]:
+    """As ``by_gold_class``, from the probability of the likeliest class, which never underflows:
+    the way for a GPU, whose host then waits for nothing."""
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    top_p, top = p.max(dim=1, keepdim=True)
+    log_z = logits.gather(1, top).to(wide) - top_p.to(wide).log()
+    return log_z - logits.gather(1, gold).to(wide), top == gold
 
 
 class _ChunkedLoss(torch.autograd.Function):
@@ -107,6 +127,7 @@ class _ChunkedLoss(torch.autograd.Function):
         vocabulary = weight.size(0)
         share = epsilon / (vocabulary - 1)
         gold_share = 1 - epsilon - share
+        minus_log = by_likeliest_class if features.is_cuda else by_gold_class
         with_gradient = any(ctx.needs_input_grad)  # type: ignore[attr-defined]
 
         with torch.autocast(device, enabled=False):
@@ -123,17 +144,16 @@ class _ChunkedLoss(torch.autograd.Function):
                 h, gold = rows[chunk], target[chunk].unsqueeze(1)
                 real = gold.size(0)  # rows of the chunk that are not idle
                 logits = h @ matrix.t()
-                gold_logit = logits[:real].gather(1, gold).to(wide)
                 p = torch.softmax(logits, dim=1)
-                gold_p = p[:real].gather(1, gold)
-                nll = _minus_log(gold_p, logits[:real], gold_logit)
+                nll, is_likeliest = minus_log(logits[:real], p[:real], gold)
+                gold_logit = logits[:real].gather(1, gold).to(wide)
                 del logits
                 logit_sum = h[:real].to(wide) @ class_sum
                 # The sum over the classes of -log p; log Z is nll + gold_logit.
                 spread = vocabulary * (nll + gold_logit).sum() - logit_sum.sum()
                 losses[0] += gold_share * nll.sum() + share * spread
                 losses[1] += nll.sum()
-                correct += (gold_p == largest_probability(p[:real])).sum()
+                correct += is_likeliest.sum()
                 if grad_rows is not None and grad_matrix is not None:
                     p[:real].scatter_add_(1, gold, p.new_full(gold.shape, -gold_share))
                     p[real:] = 0
