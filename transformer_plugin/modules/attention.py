@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .attention_score import AttentionScore
+from .flash_attention import flash_attention, is_supported
 from .packing import Packing
 
 
@@ -65,6 +66,11 @@ def fused_attention(
         q, k, v, allowed, dropout_p=dropout, is_causal=causal, scale=scale
     )
     return context.to(dtype)
+
+
+def _as_one_sentence(_packing: Packing, rows: Tensor) -> Tensor:
+    """``[N, ...]`` to ``[1, N, ...]``."""
+    return rows.unsqueeze(0)
 
 
 class MultiHeadAttention(nn.Module):
@@ -131,15 +137,22 @@ class MultiHeadAttention(nn.Module):
         Returns:
             ``[N, D]`` and the weights ``[B, H, T, S]`` in float32, or None.
         """
+        rows = (self.query if self.encoder_decoder else self.query_key_value)(x)
+        by_flash = not need_weights and self._is_plain() and is_supported(rows, self.d_k, self.d_v)
+        lay_out = _as_one_sentence if by_flash else Packing.pad
         if self.encoder_decoder:
             if memory is None or memory_packing is None:
                 raise ValueError("encoder-decoder attention needs memory and memory_packing")
-            q = self.heads(packing.pad(self.query(x)), self.d_k)
-            k, v = self.memory_heads(memory_packing.pad(self.key_value(memory)))
             keys = memory_packing
+            q = self.heads(lay_out(packing, rows), self.d_k)
+            k, v = self.memory_heads(lay_out(keys, self.key_value(memory)))
         else:
-            q, k, v = self.self_heads(packing.pad(self.query_key_value(x)))
             keys = packing
+            q, k, v = self.self_heads(lay_out(packing, rows))
+        if by_flash:
+            q, k, v = (x.squeeze(0).transpose(0, 1) for x in (q, k, v))  # [N, H, K]
+            context = flash_attention(q, k, v, packing, keys, causal, self.score.scale)
+            return self.output(context.flatten(1)), None
         # A real query never sees the padding behind it, so causal attention needs no mask for it.
         allowed = None if causal else keys.allowed
         if self.window:
@@ -147,6 +160,10 @@ class MultiHeadAttention(nn.Module):
             allowed, causal = (near if allowed is None else near & allowed), False
         context, weights = self.attend(q, k, v, allowed, causal, need_weights)
         return self.output(packing.pack(context)), weights
+
+    def _is_plain(self) -> bool:
+        """Whether this is equation (1) without dropout or window."""
+        return self.score.is_plain and not self.window and not (self.dropout and self.training)
 
     def heads(self, x: Tensor, width: int) -> Tensor:
         """``[B, L, H * width]`` to ``[B, H, L, width]``."""

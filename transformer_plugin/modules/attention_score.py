@@ -48,6 +48,11 @@ class AttentionScore(nn.Module):
         """Whether the score is a scaled product of keys with ``transform(q)``."""
         return self.kind != "additive"
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a scaled product of queries and keys as they are; never a subclass's."""
+        return type(self) is AttentionScore and self.kind in ("scaled_dot", "dot")
+
     def transform(self, q: Tensor) -> Tensor:
         """What the keys are multiplied with, ``[B, H, T, K]``."""
         return torch.matmul(q, self.weight) if self.kind == "general" else q

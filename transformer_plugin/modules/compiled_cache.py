@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from .attention import MultiHeadAttention
-from .attention_score import AttentionScore
 from .cache import LayerCache
 from .compiled import LANES, SUFFIXES, Attention
 from .packing import Packing
@@ -20,8 +19,7 @@ def is_supported(attention: MultiHeadAttention, memory: Tensor) -> bool:
     return (
         memory.device.type == "cpu"
         and memory.dtype in SUFFIXES
-        and type(attention.score) is AttentionScore  # a subclass compares in its own way
-        and attention.score.kind in ("scaled_dot", "dot")
+        and attention.score.is_plain
         and attention.d_k % LANES == 0
         and attention.d_v % LANES == 0
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -66,6 +67,11 @@ class Packing:
         packing = cls.of_lengths(real.sum(dim=1), tokens.size(1), multiple)
         rows = tokens[real]
         return F.pad(rows, (0, packing.positions.numel() - rows.numel())), packing
+
+    @cached_property
+    def offsets(self) -> Tensor:
+        """First row of each sentence, and the row behind the last one, ``[B + 1]``, int32."""
+        return F.pad(self.lengths.cumsum(0, dtype=torch.int32), (1, 0))
 
     @property
     def allowed(self) -> Tensor | None:
