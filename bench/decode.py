@@ -36,7 +36,10 @@ CTRANSLATE2 = {"cpu": ["fp32", "int8"], "cuda": ["fp16", "int8"]}
 def parse_arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--path", type=Path, default=RUN / "averaged.pt", help="of the plugin")
+    parser.add_argument(
+        "--path", nargs="+", type=Path, default=[RUN / "averaged.pt"], metavar="CKPT.pt",
+        help="of the plugin; several are an ensemble, which only it and stock have",
+    )  # fmt: skip
     parser.add_argument("--data-bin", type=Path, default=RUN / "data-bin")
     parser.add_argument("--subset", default="test")
     parser.add_argument("--precision", nargs="+", choices=("fp32", "bf16", "fp16", "int8"))
@@ -53,14 +56,16 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
     parser.add_argument("--plot", metavar="FILE", help="draw them")
     args = parser.parse_args()
-    for name in ("path", "data_bin"):
-        if not getattr(args, name).exists():
+    for name, paths in (("path", args.path), ("data-bin", [args.data_bin])):
+        for missing in (path for path in paths if not path.exists()):
             parser.error(
-                f"{getattr(args, name)}: no such file; train it by recipes/run.sh multi30k_en_de,"
-                f" or give --{name.replace('_', '-')}"
+                f"{missing}: no such file; train it by recipes/run.sh multi30k_en_de, or give"
+                f" --{name}"
             )
     if args.rounds < 1 or min(args.beam) < 1:
         parser.error("--rounds and --beam must be at least 1")
+    if args.whole_process and len(args.path) > 1:
+        parser.error("--whole-process is for one checkpoint")
     return args
 
 
@@ -70,6 +75,9 @@ def contenders(args: argparse.Namespace) -> list[tuple[str, str]]:
     chosen += [("plugin", precision) for precision in args.precision or DEFAULT[args.device]]
     for peer, package in PACKAGES.items():
         if "all" not in args.peers and peer not in args.peers:
+            continue
+        if len(args.path) > 1:
+            print(f"{peer} is left out: it has no ensembles", file=sys.stderr)
             continue
         if not installed(peer):
             print(f"{peer} is left out: {package} is not installed", file=sys.stderr)
@@ -91,8 +99,8 @@ def measure(args: argparse.Namespace, scratch: str) -> list[dict[str, Any]]:
         workers.append(
             Worker(
                 Setting(
-                    system, precision, args.device, str(args.path), str(args.data_bin),
-                    args.subset, scratch,
+                    system, precision, args.device, tuple(map(str, args.path)),
+                    str(args.data_bin), args.subset, scratch,
                 )
             )
         )  # fmt: skip
@@ -145,8 +153,8 @@ def main() -> None:
         print("skipped: --device cuda, and no GPU is at hand")
         return
     print(
-        f"{args.path}, {args.subset} of {args.data_bin}, {args.device}, torch {torch.__version__},"
-        f" {torch.get_num_threads()} threads"
+        f"{', '.join(map(str, args.path))}, {args.subset} of {args.data_bin}, {args.device},"
+        f" torch {torch.__version__}, {torch.get_num_threads()} threads"
     )
     with ExitStack() as stack:
         scratch = stack.enter_context(TemporaryDirectory())
@@ -155,7 +163,7 @@ def main() -> None:
             print_table(rows)
             if args.whole_process:
                 for line in whole_process(
-                    args.path, args.data_bin, args.subset, args.device, Path(scratch)
+                    args.path[0], args.data_bin, args.subset, args.device, Path(scratch)
                 ):
                     print(line)
         except RuntimeError as error:

@@ -43,7 +43,7 @@ class Setting:
     system: str  # plugin, stock, or one of PACKAGES
     precision: str  # fp32, bf16, fp16 or int8
     device: str  # cpu or cuda
-    path: str
+    paths: tuple[str, ...]  # of an ensemble's checkpoints, or of the one
     data_bin: str
     subset: str
     scratch: str  # a folder that ends with the run
@@ -67,41 +67,41 @@ def build(setting: Setting) -> tuple[Translate, list[int]]:
 
 def references(setting: Setting) -> list[str]:
     """The reference translations, as text."""
-    _model, task = _load(setting)
+    _models, task = _load(setting)
     data_set = task.dataset(setting.subset)
     return [_text(data_set[i]["target"], task.target_dictionary) for i in range(len(data_set))]
 
 
 @cache
-def _load(setting: Setting) -> tuple[nn.Module, FairseqTask]:
-    """The plugin's model and its task with the subset loaded, as fairseq-generate does."""
+def _load(setting: Setting) -> tuple[list[nn.Module], FairseqTask]:
+    """The plugin's models and their task with the subset loaded, as fairseq-generate does."""
     overrides = {
         "data": setting.data_bin,
         "length_penalty": "fairseq",
         "stop_rule": "first-finished",
     }
-    (model,), _cfg, task = checkpoint_utils.load_model_ensemble_and_task(
-        [setting.path], arg_overrides=overrides
+    models, _cfg, task = checkpoint_utils.load_model_ensemble_and_task(
+        setting.paths, arg_overrides=overrides
     )
     task.load_dataset(setting.subset)
-    return model, task
+    return models, task
 
 
 def _build_plugin(setting: Setting) -> Translate:
-    model, task = _load(setting)
-    model = model.eval().to(setting.device)
-    return _by_fairseq(in_precision(model, setting.precision), task, setting)
+    models, task = _load(setting)
+    models = [in_precision(m.eval().to(setting.device), setting.precision) for m in models]
+    return _by_fairseq(models, task, setting)
 
 
 def _build_stock(setting: Setting) -> Translate:
-    _model, task = _load(setting)
-    model = stock_model(load(setting.path), task).eval().to(setting.device)
+    _models, task = _load(setting)
+    models = [stock_model(load(path), task).eval().to(setting.device) for path in setting.paths]
     if setting.precision == "fp16":
-        model.half()
-    return _by_fairseq(model, task, setting)
+        models = [model.half() for model in models]
+    return _by_fairseq(models, task, setting)
 
 
-def _by_fairseq(model: nn.Module, task: FairseqTask, setting: Setting) -> Translate:
+def _by_fairseq(models: list[nn.Module], task: FairseqTask, setting: Setting) -> Translate:
     """Through the task, as fairseq-generate does: the task takes the plugin's search for the
     plugin's model, and fairseq's for fairseq's."""
     data_set = task.dataset(setting.subset)
@@ -111,7 +111,7 @@ def _by_fairseq(model: nn.Module, task: FairseqTask, setting: Setting) -> Transl
             beam=beam, lenpen=ALPHA, max_len_a=0.0, max_len_b=LONGEST, min_len=1, unkpen=0.0,
             temperature=1.0,
         )  # fmt: skip
-        generator = task.build_generator([model], options)
+        generator = task.build_generator(models, options)
         batches = task.get_batch_iterator(
             dataset=data_set,
             max_sentences=size or None,
@@ -122,7 +122,7 @@ def _by_fairseq(model: nn.Module, task: FairseqTask, setting: Setting) -> Transl
             if setting.device == "cuda":
                 sample = utils.move_to_cuda(sample)
             for i, hypotheses in zip(
-                sample["id"].tolist(), task.inference_step(generator, [model], sample), strict=True
+                sample["id"].tolist(), task.inference_step(generator, models, sample), strict=True
             ):
                 found[i] = _text(hypotheses[0]["tokens"].cpu(), task.target_dictionary)
         return [found[i] for i in range(len(data_set))]
@@ -136,7 +136,7 @@ def _exported(setting: Setting, form: str) -> Path:
         subprocess.run(
             [
                 *(str(Path(sys.executable).with_name("transformer-plugin")), "export"),
-                *(setting.path, str(folder), "--data", setting.data_bin, "--to", form),
+                *(setting.paths[0], str(folder), "--data", setting.data_bin, "--to", form),
             ],
             check=True,
             stdout=subprocess.DEVNULL,
@@ -145,7 +145,7 @@ def _exported(setting: Setting, form: str) -> Path:
 
 
 def _build_transformers(setting: Setting) -> Translate:
-    _model, task = _load(setting)
+    _models, task = _load(setting)
     tokens = build_transformers(
         _exported(setting, "huggingface"),
         task,
@@ -164,7 +164,7 @@ def _build_transformers(setting: Setting) -> Translate:
 def _build_ctranslate2(setting: Setting) -> Translate:
     import ctranslate2
 
-    _model, task = _load(setting)
+    _models, task = _load(setting)
     folder = _exported(setting, "ctranslate2")
     parallel = setting.system == "ctranslate2-parallel" and setting.device == "cpu"
     threads = torch.get_num_threads()

@@ -72,8 +72,8 @@ class EnsembleScorer:
     def step(self, tokens: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Logs of the sums of the models' probabilities, as ``ModelScorer.step`` gives logits."""
         for chunks in zip(*(s.step(tokens) for s in self.scorers), strict=True):
-            log_p = torch.stack([logits for _rows, logits in chunks]).log_softmax(dim=2)
-            yield chunks[0][0], log_p.logsumexp(dim=0)
+            p = sum(logits.softmax(dim=1, dtype=torch.float32) for _rows, logits in chunks)
+            yield chunks[0][0], p.clamp_min_(torch.finfo(p.dtype).tiny).log_()
 
     def follow(self, parents: Tensor) -> None:
         """Each model follows, ``[B, k]``."""

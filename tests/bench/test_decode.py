@@ -80,6 +80,20 @@ def test_rows_agree_and_have_the_keys_of_their_readers(trained):
     assert plot.stat().st_size > 1000
 
 
+@pytest.mark.slow  # half a minute
+def test_an_ensemble_is_the_plugins_and_stocks_alone(trained):
+    rows_file, checkpoint = trained / "rows.json", trained / "checkpoints/checkpoint_last.pt"
+    done = bench(
+        *("--path", checkpoint, checkpoint, "--data-bin", trained / "data-bin", "--beam", 2),
+        *("--precision", "fp32", "--rounds", 1, "--json", rows_file),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(rows_file.read_text())
+    assert [row["system"] for row in rows] == ["stock", "plugin"]
+    assert rows[1]["identical_to_stock"] == 1.0
+    assert "ctranslate2 is left out: it has no ensembles" in done.stderr
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_cuda_is_skipped(trained):
     done = bench(
