@@ -13,6 +13,7 @@ from fairseq.trainer import Trainer
 from training_peers import build_peer
 
 from transformer_plugin.analysis.accounting import configuration
+from transformer_plugin.training.trainer import SafeTrainer
 
 Update = Callable[[dict[str, Any]], None]
 STOCK_NAMES = {  # of the plugin's configuration, which takes the paper's words
@@ -88,7 +89,7 @@ def stock_flags(arch: str) -> list[str]:
 
 def _fairseq_configuration(setting: Setting, flags: list[str]) -> Any:
     flags = [setting.data_bin, *flags, "--max-tokens", str(setting.max_tokens), "--seed", "1"]
-    flags += ["--num-workers", "0"]
+    flags += ["--num-workers", "0", "--no-save"]
     flags += ["--cpu"] if setting.device == "cpu" else []
     flags += [f"--{setting.precision}"] if setting.precision != "fp32" else []
     parser = options.get_training_parser()
@@ -96,12 +97,13 @@ def _fairseq_configuration(setting: Setting, flags: list[str]) -> Any:
 
 
 def _build_fairseq(setting: Setting) -> tuple[tasks.FairseqTask, Update]:
-    """Through fairseq's own trainer, so that what is measured is what fairseq-train does."""
+    """Through the trainer of fairseq-train, stock or with the plugin."""
     flags = plugin_flags if setting.system == "plugin" else stock_flags
     cfg = _fairseq_configuration(setting, flags(setting.arch))
     task = tasks.setup_task(cfg.task)
     model = task.build_model(cfg.model)
-    trainer = Trainer(cfg, task, model, task.build_criterion(cfg.criterion))
+    build_trainer = SafeTrainer if setting.system == "plugin" else Trainer
+    trainer = build_trainer(cfg, task, model, task.build_criterion(cfg.criterion))
     trainer.begin_epoch(1)
 
     def update(batch: dict[str, Any]) -> None:

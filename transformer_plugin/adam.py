@@ -39,14 +39,18 @@ class FusedAdam(torch.optim.AdamW):
         """One update of every parameter."""
         epsilons = [group["eps"] for group in self.param_groups]
         for group in self.param_groups:
-            steps = group.setdefault("updates", self._finished_updates(group))
-            group["updates"] = steps + 1
-            group["eps"] /= math.sqrt(1 - group["betas"][1] ** (steps + 1))
+            group["eps"] = self.next_epsilon(group)
         try:
             return super().step(closure)
         finally:
             for group, eps in zip(self.param_groups, epsilons, strict=True):
                 group["eps"] = eps
+
+    def next_epsilon(self, group: dict[str, Any]) -> float:
+        """What torch's formula takes for the next update of the group, which is counted."""
+        steps = group.setdefault("updates", self._finished_updates(group))
+        group["updates"] = steps + 1
+        return group["eps"] / math.sqrt(1 - group["betas"][1] ** (steps + 1))
 
     def _finished_updates(self, group: dict[str, Any]) -> int:
         """How often the group was updated before, by its state; 0 where it has none."""

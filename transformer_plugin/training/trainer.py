@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
+from fairseq import optim
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 from fairseq.optim import OPTIMIZER_REGISTRY
-from fairseq.optim.fp16_optimizer import FP16Optimizer
 from fairseq.trainer import Trainer
 from torch import Tensor
 
 from ..checkpoints.safe_loading import load
+from ..half_gradients import FP16Optimizer
 from ..model import VaswaniTransformer
 from .divergence import LossWatch
 from .durable_files import remove_unfinished
@@ -45,6 +46,11 @@ class SafeTrainer(Trainer):
         limits = cfg.optimization
         self._time_left = TimeLeft(limits.max_update or 0, limits.max_epoch or 0)
         listen()
+
+    def _build_optimizer(self) -> None:
+        """As fairseq's, which looks for this class by its name."""
+        optim.FP16Optimizer = FP16Optimizer
+        super()._build_optimizer()
 
     def load_checkpoint(self, filename: str, *rest: Any, **options: Any) -> Any:
         """Loads ``filename``, or, where that is the run's last checkpoint and broken, the newest
@@ -125,6 +131,8 @@ class SafeTrainer(Trainer):
             log = super().train_step(samples, raise_oom)
         except NonFiniteGradientError:
             self.zero_grad()
+            if getattr(self.optimizer, "scaler", None) is None:  # fairseq's bf16 keeps it
+                self.optimizer._multiply_factor = 1.0
             self._faults.add(update, self.data_parallel_rank, batch_losses(samples, self._loss))
             return None
         except FloatingPointError as error:  # the loss scale of fp16 is at its minimum

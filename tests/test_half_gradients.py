@@ -1,0 +1,126 @@
+"""Updates from half-precision gradients against fairseq's, which copies them to float32."""
+
+import copy
+
+import pytest
+import torch
+from fairseq.optim.fp16_optimizer import FP16Optimizer as FairseqFP16Optimizer
+from omegaconf import OmegaConf
+
+from transformer_plugin import half_gradients
+from transformer_plugin.adam import VaswaniAdamConfig
+from transformer_plugin.half_gradients import FP16Optimizer
+
+SIZES = [(40, 30), (7,), (300,), (11, 13)]
+
+
+def configuration(**changes):
+    optimizer = {
+        **vars(VaswaniAdamConfig()),
+        **{"_name": "vaswani_adam", "lr": [0.01], "weight_decay": 0.01},
+        **{"memory_efficient_fp16": False, "memory_efficient_bf16": False},
+    }
+    cfg = {
+        "common": {"bf16": True, "fp16_scale_window": 1, "fp16_no_flatten_grads": False},
+        "distributed_training": {"distributed_world_size": 1, "zero_sharding": "none"},
+        "optimization": {"update_freq": [1]},
+        "optimizer": optimizer,
+    }
+    return OmegaConf.merge(OmegaConf.create(cfg), changes)
+
+
+@pytest.fixture
+def build_parameters():
+    def build():
+        torch.manual_seed(0)
+        return [torch.nn.Parameter(torch.randn(size).bfloat16()) for size in SIZES]
+
+    return build
+
+
+def updates(optimizer, params, number, seed=1, clip=0.0):
+    """Norms of the gradients of so many updates."""
+    generator = torch.Generator().manual_seed(seed)
+    norms = []
+    for _ in range(number):
+        optimizer.zero_grad()
+        for p in params[:-1]:  # the last one has no gradient
+            p.grad = torch.randn(p.shape, generator=generator).bfloat16()
+        optimizer._needs_sync = True  # as backward() sets it
+        optimizer.multiply_grads(0.25)
+        norms.append(float(optimizer.clip_grad_norm(clip)))
+        optimizer.step()
+    return norms
+
+
+def assert_equal(ours, stock):
+    for mine, theirs in zip(ours.fp32_params, stock.fp32_params, strict=True):
+        torch.testing.assert_close(mine, theirs, atol=1e-7, rtol=1e-6)
+    for mine, theirs in zip(ours.fp16_params, stock.fp16_params, strict=True):
+        torch.testing.assert_close(mine, theirs, atol=0, rtol=0.008)
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.5])
+@pytest.mark.parametrize("piece", [64, 1 << 18])
+def test_updates_are_fairseqs(build_parameters, monkeypatch, clip, piece):
+    monkeypatch.setattr(half_gradients, "_CPU_PIECE", piece)
+    ours, stock = (
+        kind.build_optimizer(configuration(), build_parameters())
+        for kind in (FP16Optimizer, FairseqFP16Optimizer)
+    )
+    assert type(ours) is FP16Optimizer
+    norms = updates(ours, ours.fp16_params, 8, clip=clip)
+    assert norms == pytest.approx(updates(stock, stock.fp16_params, 8, clip=clip), rel=1e-6)
+    assert all(p.grad is None for p in ours.fp32_params)
+    assert_equal(ours, stock)
+
+
+@pytest.mark.parametrize(
+    "first, second", [(FP16Optimizer, FairseqFP16Optimizer), (FairseqFP16Optimizer, FP16Optimizer)]
+)
+def test_the_state_of_one_goes_on_in_the_other(build_parameters, first, second):
+    straight = FP16Optimizer.build_optimizer(configuration(), build_parameters())
+    updates(straight, straight.fp16_params, 3)
+    before = first.build_optimizer(configuration(), build_parameters())
+    updates(before, before.fp16_params, 3)
+    after = second.build_optimizer(configuration(), build_parameters())
+    after.load_state_dict(copy.deepcopy(before.state_dict()))
+    with torch.no_grad():
+        for p, other in zip(after.fp32_params, before.fp32_params, strict=True):
+            p.copy_(other)
+    for optimizer in (straight, after):
+        updates(optimizer, optimizer.fp16_params, 3, seed=2)
+    assert_equal(after, straight)
+    assert first.__name__ == second.__name__  # which a checkpoint names, and fairseq asks for
+
+
+def test_an_update_left_out_leaves_nothing_behind(build_parameters):
+    skipping, straight = (
+        FP16Optimizer.build_optimizer(configuration(), build_parameters()) for _ in range(2)
+    )
+    for p in skipping.fp16_params:
+        p.grad = torch.full_like(p, torch.nan)
+    skipping.multiply_grads(0.25)
+    assert not torch.isfinite(skipping.clip_grad_norm(0.0))
+    for optimizer in (skipping, straight):
+        updates(optimizer, optimizer.fp16_params, 2)
+    assert_equal(skipping, straight)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"distributed_training": {"zero_sharding": "os"}},
+        {"optimizer": {"_name": "adam"}},
+    ],
+    ids=["sharded", "another optimizer"],
+)
+def test_what_it_is_not_for_is_fairseqs(build_parameters, monkeypatch, changes):
+    built = []
+    monkeypatch.setattr(
+        FairseqFP16Optimizer,
+        "build_optimizer",
+        classmethod(lambda cls, *_: built.append(cls) or "built"),
+    )
+    assert FP16Optimizer.build_optimizer(configuration(**changes), build_parameters()) == "built"
+    assert built == [FairseqFP16Optimizer]

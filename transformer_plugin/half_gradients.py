@@ -1,0 +1,141 @@
+"""Updates from gradients in half precision, of which no float32 copy is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from fairseq import utils
+from fairseq.optim.fp16_optimizer import FP16Optimizer as FairseqFP16Optimizer
+from torch import Tensor, nn
+from torch.optim.adamw import adamw
+
+from .adam import FusedAdam, VaswaniAdam
+
+_CPU_PIECE = 1 << 18  # numbers: with weights and moments about an inner cache
+
+
+class FP16Optimizer(FairseqFP16Optimizer):
+    """fairseq's for ``--bf16``, with float32 weights and moments behind the rounded weights; it
+    keeps the name, by which a checkpoint says whose state it holds.
+
+    fairseq also keeps a float32 copy of the gradient, and passes over it six times an update.
+    Here a piece of it at a time is converted, scaled, used and forgotten.
+    """
+
+    @classmethod
+    def build_optimizer(cls, cfg: Any, params: list[nn.Parameter], **kwargs: Any) -> Any:
+        """Ours for ``vaswani_adam`` in bf16, else fairseq's: fp16 has its weights in one vector,
+        and sharding a step of its own."""
+        ours = (
+            cfg.common.bf16
+            and cfg.optimizer._name == "vaswani_adam"
+            and cfg.distributed_training.zero_sharding == "none"
+        )
+        build = super().build_optimizer if ours else FairseqFP16Optimizer.build_optimizer
+        return build(cfg, params, **kwargs)
+
+    @classmethod
+    def build_fp32_params(cls, *args: Any, **kwargs: Any) -> Any:
+        """The float32 weights, without gradients."""
+        masters = super().build_fp32_params(*args, **kwargs)
+        for master in masters:
+            master.grad = None
+        return masters
+
+    def clip_grad_norm(self, max_norm: float, aggregate_norm_fn: Any = None) -> Tensor:
+        """The norm of the gradient, in float32, which ``step`` then scales to at most
+        ``max_norm``, where that is above 0."""
+        norm = self._multiply_factor * utils.clip_grad_norm_(
+            self.fp16_params, 0, aggregate_norm_fn
+        )
+        if max_norm > 0:
+            self._multiply_factor = self._multiply_factor * (max_norm / (norm + 1e-6)).clamp(max=1)
+        return norm
+
+    @torch.no_grad()
+    def step(self, closure: Any = None, groups: Any = None) -> None:
+        """One update of the float32 weights, and of the rounded ones after them."""
+        assert isinstance(self.fp32_optimizer, VaswaniAdam)
+        rounded = dict(zip(self.fp32_params, self.fp16_params, strict=True))
+        for group in self.optimizer.param_groups:
+            update(self.optimizer, group, rounded, self._multiply_factor)
+        self._multiply_factor = 1.0
+
+    def zero_grad(self) -> None:
+        """Clears the gradients, and what they were to be scaled by."""
+        super().zero_grad()
+        self._multiply_factor = 1.0
+
+
+def update(
+    adam: FusedAdam,
+    group: dict[str, Any],
+    rounded: dict[nn.Parameter, nn.Parameter],
+    factor: float | Tensor,
+) -> None:
+    """One update of a group of parameters by the gradients of their rounded copies, which follow.
+
+    Args:
+        adam: whose parameters and state they are.
+        rounded: the copy of each parameter, with its gradient; none stands for zeros.
+        factor: what the gradients are multiplied with.
+    """
+    epsilon = adam.next_epsilon(group)
+    steps = [_state(adam, p)["step"] for p in group["params"]]
+    for pieces in _pieces(_tensors(adam, p, rounded[p]) for p in group["params"]):
+        weights, means, squares, gradients, copies = map(list, zip(*pieces, strict=True))
+        exact = [torch.empty_like(w).copy_(g) for w, g in zip(weights, gradients, strict=True)]
+        torch._foreach_mul_(exact, factor)
+        adamw(
+            *(weights, exact, means, squares, []),
+            list(steps[0].repeat(len(weights)).unbind()),  # each is counted up, and forgotten
+            fused=True,
+            amsgrad=False,
+            beta1=group["betas"][0],
+            beta2=group["betas"][1],
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            eps=epsilon,
+            maximize=False,
+        )
+        torch._foreach_copy_(copies, weights)
+    torch._foreach_add_(steps, 1)
+
+
+def _state(adam: FusedAdam, parameter: nn.Parameter) -> dict[str, Tensor]:
+    """As torch's AdamW has it."""
+    state = adam.state[parameter]
+    if not state:
+        state["step"] = torch.zeros((), device=parameter.device)
+        state["exp_avg"] = torch.zeros_like(parameter)
+        state["exp_avg_sq"] = torch.zeros_like(parameter)
+    return state
+
+
+def _tensors(adam: FusedAdam, parameter: nn.Parameter, copy: nn.Parameter) -> list[Tensor]:
+    """Weights, moments, gradient and rounded weights, one after another, ``[n]`` each."""
+    state = _state(adam, parameter)
+    gradient = torch.zeros_like(copy) if copy.grad is None else copy.grad
+    whole = (parameter, state["exp_avg"], state["exp_avg_sq"], gradient.contiguous(), copy)
+    return [tensor.detach().view(-1) for tensor in whole]
+
+
+def _pieces(parameters: Iterable[list[Tensor]]) -> Iterator[list[list[Tensor]]]:
+    """The parameters' tensors in pieces that go together: about ``_CPU_PIECE`` numbers, or all
+    where a GPU has them."""
+    together: list[list[Tensor]] = []
+    room = _CPU_PIECE
+    for tensors in parameters:
+        if tensors[0].is_cuda:
+            together.append(tensors)
+            continue
+        for piece in zip(*(tensor.split(_CPU_PIECE) for tensor in tensors), strict=True):
+            if room < piece[0].numel():
+                yield together
+                together, room = [], _CPU_PIECE
+            together.append(list(piece))
+            room -= piece[0].numel()
+    if together:
+        yield together
