@@ -86,7 +86,8 @@ def update(
     steps = [_state(adam, p)["step"] for p in group["params"]]
     for pieces in _pieces(_tensors(adam, p, rounded[p]) for p in group["params"]):
         weights, means, squares, gradients, copies = map(list, zip(*pieces, strict=True))
-        exact = [torch.empty_like(w).copy_(g) for w, g in zip(weights, gradients, strict=True)]
+        exact = [torch.empty_like(w) for w in weights]
+        torch._foreach_copy_(exact, gradients)
         torch._foreach_mul_(exact, factor)
         adamw(
             *(weights, exact, means, squares, []),
