@@ -11,6 +11,8 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from .log_normaliser import largest_probability
 
 _CPU_CHUNK_BYTES = 8 << 20  # about the inner caches, so that a chunk's passes stay in it
+_CPU_LEAST_ROWS = 256  # of a chunk: each adds once to the whole gradient of the matrix
+_CPU_CLASSES = 8192  # whose part of that gradient stays in cache
 _GPU_CHUNK_FRACTION = 8  # a chunk takes at most this fraction of the free device memory
 
 
@@ -71,7 +73,7 @@ def default_chunk_size(features: Tensor, vocabulary: int) -> int:
     if features.is_cuda:
         free, _ = torch.cuda.mem_get_info(features.device)
         return max(256, free // _GPU_CHUNK_FRACTION // (3 * row))
-    return max(128, _CPU_CHUNK_BYTES // row // 128 * 128)
+    return max(_CPU_LEAST_ROWS, _CPU_CHUNK_BYTES // row // 128 * 128)
 
 
 def by_gold_class(logits: Tensor, p: Tensor, gold: Tensor) -> tuple[Tensor, Tensor]:
@@ -102,6 +104,18 @@ def by_likeliest_class(logits: Tensor, p: Tensor, gold: Tensor) -> tuple[Tensor,
     top_p, top = p.max(dim=1, keepdim=True)
     log_z = logits.gather(1, top).to(wide) - top_p.to(wide).log()
     return log_z - logits.gather(1, gold).to(wide), top == gold
+
+
+def _add_product(total: Tensor, p: Tensor, h: Tensor) -> None:
+    """total += p^T h, ``[V, D]``, also where total is wider than p ``[R, V]`` and h ``[R, D]``:
+    then some classes at a time on a CPU, so that the product and its conversion stay in cache."""
+    if total.dtype == p.dtype:
+        total.addmm_(p.t(), h)
+        return
+    classes = p.size(1) if p.is_cuda else _CPU_CLASSES
+    for start in range(0, p.size(1), classes):
+        some = slice(start, start + classes)
+        total[some] += torch.mm(p[:, some].t(), h)
 
 
 class _ChunkedLoss(torch.autograd.Function):
@@ -158,10 +172,7 @@ class _ChunkedLoss(torch.autograd.Function):
                     p[:real].scatter_add_(1, gold, p.new_full(gold.shape, -gold_share))
                     p[real:] = 0
                     grad_rows[chunk] = torch.mm(p, matrix) - (share * class_sum).to(dtype)
-                    if dtype == wide:
-                        grad_matrix.addmm_(p.t(), h)
-                    else:
-                        grad_matrix += torch.mm(p.t(), h)
+                    _add_product(grad_matrix, p, h)
             if grad_rows is not None and grad_matrix is not None:
                 real = target.size(0)
                 grad_rows[real:] = 0
