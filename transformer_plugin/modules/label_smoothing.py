@@ -12,7 +12,7 @@ from .log_normaliser import largest_probability
 
 _CPU_CHUNK_BYTES = 8 << 20  # about the inner caches, so that a chunk's passes stay in it
 _CPU_LEAST_ROWS = 256  # of a chunk: each adds once to the whole gradient of the matrix
-_CPU_CLASSES = 8192  # whose part of that gradient stays in cache
+_CPU_CLASSES = 2048  # whose part of that gradient stays in cache
 _GPU_CHUNK_FRACTION = 8  # a chunk takes at most this fraction of the free device memory
 
 
@@ -106,16 +106,33 @@ def by_likeliest_class(logits: Tensor, p: Tensor, gold: Tensor) -> tuple[Tensor,
     return log_z - logits.gather(1, gold).to(wide), top == gold
 
 
-def _add_product(total: Tensor, p: Tensor, h: Tensor) -> None:
-    """total += p^T h, ``[V, D]``, also where total is wider than p ``[R, V]`` and h ``[R, D]``:
-    then some classes at a time on a CPU, so that the product and its conversion stay in cache."""
-    if total.dtype == p.dtype:
-        total.addmm_(p.t(), h)
-        return
-    classes = p.size(1) if p.is_cuda else _CPU_CLASSES
-    for start in range(0, p.size(1), classes):
-        some = slice(start, start + classes)
-        total[some] += torch.mm(p[:, some].t(), h)
+class _MatrixGradient:
+    """The gradient of the output embedding, the sum of p^T h over the chunks.
+
+    Where it is wider than p and h, a product is converted before it is added: some classes at a
+    time on a CPU, in memory that is kept, so that both stay in its cache.
+
+    Args:
+        matrix: the output embedding, ``[V, D]``.
+        wide: type of the sum.
+    """
+
+    def __init__(self, matrix: Tensor, wide: torch.dtype) -> None:
+        self.total = torch.zeros_like(matrix, dtype=wide)
+        self._classes = matrix.size(0) if matrix.is_cuda else min(_CPU_CLASSES, matrix.size(0))
+        if wide != matrix.dtype:
+            self._product = matrix.new_empty(self._classes, matrix.size(1))
+            self._converted = torch.empty_like(self._product, dtype=wide)
+
+    def add(self, p: Tensor, h: Tensor) -> None:
+        """Adds a chunk's, p ``[R, V]`` and h ``[R, D]``."""
+        if self.total.dtype == p.dtype:
+            self.total.addmm_(p.t(), h)
+            return
+        columns = p.split(self._classes, dim=1)
+        for part, total in zip(columns, self.total.split(self._classes), strict=True):
+            product = torch.mm(part.t(), h, out=self._product[: total.size(0)])
+            total += self._converted[: total.size(0)].copy_(product)
 
 
 class _ChunkedLoss(torch.autograd.Function):
@@ -147,21 +164,27 @@ class _ChunkedLoss(torch.autograd.Function):
         with torch.autocast(device, enabled=False):
             matrix = weight.to(dtype)
             rows = features.to(dtype)
-            class_sum = weight.sum(dim=0, dtype=wide)  # sum over the classes of W, [D]
+            # The sum over the classes of W, [D], a part at a time, as each is converted.
+            class_sum = sum(w.sum(dim=0, dtype=wide) for w in weight.split(_CPU_CLASSES))
             losses = torch.zeros(2, dtype=wide, device=features.device)
             correct = torch.zeros((), dtype=torch.int64, device=features.device)
             grad_rows = torch.empty_like(rows) if with_gradient else None
-            grad_matrix = torch.zeros_like(weight, dtype=wide) if with_gradient else None
+            grad_matrix = _MatrixGradient(matrix, wide) if with_gradient else None
+
+            chunk_size = min(chunk_size, rows.size(0))
+            places = torch.arange(chunk_size, device=features.device)
+            # Fresh memory for each chunk would cost more than what is done with it.
+            all_logits = rows.new_empty(chunk_size, vocabulary)
+            all_p = torch.empty_like(all_logits)
 
             for start in range(0, rows.size(0), chunk_size):
                 chunk = slice(start, start + chunk_size)
                 h, gold = rows[chunk], target[chunk].unsqueeze(1)
                 real = gold.size(0)  # rows of the chunk that are not idle
-                logits = h @ matrix.t()
-                p = torch.softmax(logits, dim=1)
+                logits = torch.mm(h, matrix.t(), out=all_logits[: h.size(0)])
+                p = torch.softmax(logits, dim=1, out=all_p[: h.size(0)])
                 nll, is_likeliest = minus_log(logits[:real], p[:real], gold)
                 gold_logit = logits[:real].gather(1, gold).to(wide)
-                del logits
                 logit_sum = h[:real].to(wide) @ class_sum
                 # The sum over the classes of -log p; log Z is nll + gold_logit.
                 spread = vocabulary * (nll + gold_logit).sum() - logit_sum.sum()
@@ -169,15 +192,15 @@ class _ChunkedLoss(torch.autograd.Function):
                 losses[1] += nll.sum()
                 correct += is_likeliest.sum()
                 if grad_rows is not None and grad_matrix is not None:
-                    p[:real].scatter_add_(1, gold, p.new_full(gold.shape, -gold_share))
+                    p[places[:real], target[chunk]] -= gold_share  # scatter_add_ copies all of p
                     p[real:] = 0
                     grad_rows[chunk] = torch.mm(p, matrix) - (share * class_sum).to(dtype)
-                    _add_product(grad_matrix, p, h)
+                    grad_matrix.add(p, h)
             if grad_rows is not None and grad_matrix is not None:
                 real = target.size(0)
                 grad_rows[real:] = 0
-                grad_matrix -= share * rows[:real].sum(dim=0, dtype=wide)
-                ctx.save_for_backward(grad_rows.to(features.dtype), grad_matrix.to(weight.dtype))
+                grad_weight = grad_matrix.total.sub_(share * rows[:real].sum(dim=0, dtype=wide))
+                ctx.save_for_backward(grad_rows.to(features.dtype), grad_weight.to(weight.dtype))
         loss, nll_loss = losses.unbind()
         nll_loss = nll_loss.clone()
         ctx.mark_non_differentiable(nll_loss, correct)
