@@ -19,6 +19,7 @@ from ..half_gradients import FP16Optimizer
 from ..model import VaswaniTransformer
 from .divergence import LossWatch
 from .durable_files import remove_unfinished
+from .freed_memory import keep_freed_memory
 from .interruption import listen
 from .last_good import newest_good
 from .master_weights import full_state, master_weights, restore
@@ -39,6 +40,8 @@ class SafeTrainer(Trainer):
         if distributed_utils.is_master(cfg.distributed_training) and not cfg.checkpoint.no_save:
             hold_lock(self._folder)
             remove_unfinished(self._folder)
+        if cfg.common.cpu:
+            keep_freed_memory()
         super().__init__(cfg, task, *rest)
         self._faults = NumericFaults(self._folder, task.cfg.nonfinite_limit)
         self._said_update_size = False

@@ -1,0 +1,42 @@
+"""Memory that is asked for again causes no page faults."""
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+
+from transformer_plugin.training import freed_memory
+
+FAULTS = """
+import resource, sys, torch
+from transformer_plugin.training.freed_memory import keep_freed_memory
+
+assert sys.argv[1] == "as it is" or keep_freed_memory()
+def tensors():
+    for _ in range(20):
+        a, b = torch.ones(5 << 20), torch.ones(3 << 20)
+tensors()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+tensors()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def faults(how):
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTS, how], capture_output=True, text=True, check=True
+    )
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library is not glibc")
+def test_what_was_freed_is_used_again():
+    pages = 20 * (8 << 20) * 4 // 4096  # that those tensors have
+    assert faults("as it is") > pages / 10
+    assert faults("kept") < pages / 100
+
+
+def test_another_c_library_is_left_alone(monkeypatch):
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: object())
+    assert not freed_memory.keep_freed_memory()
