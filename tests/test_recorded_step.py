@@ -41,7 +41,7 @@ def sharp(build):
 
 @pytest.fixture
 def recordings(monkeypatch):
-    """Steps are recorded, on a CPU; a list of the shape of each recording's tokens."""
+    """Steps are recorded, on a CPU; the recordings."""
     made = []
 
     def noting(step):

@@ -81,3 +81,9 @@ class Memory:
         if self.allowed is not None:
             self.allowed = self.allowed.index_select(0, sentences)
 
+
+def widened(buffer: Tensor, columns: int) -> Tensor:
+    """``[B, H, c, K]`` with so many columns, the new ones zero: what is masked must be a number."""
+    wider = buffer.new_zeros(*buffer.shape[:2], columns, buffer.size(3))
+    wider[:, :, : buffer.size(2)] = buffer
+    return wider

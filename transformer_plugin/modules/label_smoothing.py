@@ -106,6 +106,11 @@ def by_likeliest_class(logits: Tensor, p: Tensor, gold: Tensor) -> tuple[Tensor,
     return log_z - logits.gather(1, gold).to(wide), top == gold
 
 
+def _classes_at_once(matrix: Tensor) -> int:
+    """Rows of ``[V, D]`` to convert together: all on a GPU, what the cache holds on a CPU."""
+    return matrix.size(0) if matrix.is_cuda else min(_CPU_CLASSES, matrix.size(0))
+
+
 class _MatrixGradient:
     """The gradient of the output embedding, the sum of p^T h over the chunks.
 
@@ -119,7 +124,7 @@ class _MatrixGradient:
 
     def __init__(self, matrix: Tensor, wide: torch.dtype) -> None:
         self.total = torch.zeros_like(matrix, dtype=wide)
-        self._classes = matrix.size(0) if matrix.is_cuda else min(_CPU_CLASSES, matrix.size(0))
+        self._classes = _classes_at_once(matrix)
         if wide != matrix.dtype:
             self._product = matrix.new_empty(self._classes, matrix.size(1))
             self._converted = torch.empty_like(self._product, dtype=wide)
@@ -165,7 +170,8 @@ class _ChunkedLoss(torch.autograd.Function):
             matrix = weight.to(dtype)
             rows = features.to(dtype)
             # The sum over the classes of W, [D], a part at a time, as each is converted.
-            class_sum = sum(w.sum(dim=0, dtype=wide) for w in weight.split(_CPU_CLASSES))
+            parts = weight.split(_classes_at_once(weight))
+            class_sum = sum(part.sum(dim=0, dtype=wide) for part in parts)
             losses = torch.zeros(2, dtype=wide, device=features.device)
             correct = torch.zeros((), dtype=torch.int64, device=features.device)
             grad_rows = torch.empty_like(rows) if with_gradient else None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .attention import MultiHeadAttention
-from .cache import LayerCache, Memory
+from .cache import LayerCache, Memory, widened
 
 _FIRST_CAPACITY = 32  # columns, where nothing better is known; doubled whenever they are full
 
@@ -96,8 +96,8 @@ class MaskedCache:
         self._ancestry = ancestry
         self._memory = memory
         self._columns = 0
-        self._keys = _buffer(memory.keys, columns)
-        self._values = _buffer(memory.values, columns)
+        self._keys = widened(memory.keys[:, :, :0], columns)
+        self._values = widened(memory.values[:, :, :0], columns)
 
     def self_attention(self, attention: MultiHeadAttention, projected: Tensor) -> Tensor:
         """See ``LayerCache``."""
@@ -121,8 +121,8 @@ class MaskedCache:
         end = self._columns + k.size(2)
         if end > self._keys.size(2):
             capacity = max(end, 2 * self._keys.size(2))
-            self._keys = _enlarged(self._keys, self._columns, capacity)
-            self._values = _enlarged(self._values, self._columns, capacity)
+            self._keys = widened(self._keys, capacity)
+            self._values = widened(self._values, capacity)
         self._keys[:, :, self._columns : end] = k
         self._values[:, :, self._columns : end] = v
         self._columns = end
@@ -133,13 +133,3 @@ class MaskedCache:
         self._memory.select(sentences)
         self._keys = self._keys.index_select(0, sentences)
         self._values = self._values.index_select(0, sentences)
-
-
-def _buffer(like: Tensor, columns: int) -> Tensor:
-    return like.new_empty(*like.shape[:2], columns, like.size(3))
-
-
-def _enlarged(buffer: Tensor, used: int, capacity: int) -> Tensor:
-    larger = _buffer(buffer, capacity)
-    larger[:, :, :used] = buffer[:, :, :used]
-    return larger

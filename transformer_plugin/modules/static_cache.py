@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .attention import MultiHeadAttention
-from .cache import LayerCache, Memory
+from .cache import LayerCache, Memory, widened
 
 _MULTIPLE = 8  # of positions: fused attention wants its masks aligned
 
@@ -126,11 +126,4 @@ class StaticCache:
 
     def enlarge(self, columns: int) -> None:
         """Makes room for so many columns."""
-        self._keys, self._values = _widened(self._keys, columns), _widened(self._values, columns)
-
-
-def _widened(buffer: Tensor, columns: int) -> Tensor:
-    """The buffer with so many columns; zeros, as what is masked must still be a number."""
-    wider = buffer.new_zeros(*buffer.shape[:2], columns, buffer.size(3))
-    wider[:, :, : buffer.size(2)] = buffer
-    return wider
+        self._keys, self._values = widened(self._keys, columns), widened(self._values, columns)

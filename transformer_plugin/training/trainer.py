@@ -134,7 +134,7 @@ class SafeTrainer(Trainer):
             log = super().train_step(samples, raise_oom)
         except NonFiniteGradientError:
             self.zero_grad()
-            if getattr(self.optimizer, "scaler", None) is None:  # fairseq's bf16 keeps it
+            if getattr(self.optimizer, "scaler", 0) is None:  # bf16, whose factor fairseq keeps
                 self.optimizer._multiply_factor = 1.0
             self._faults.add(update, self.data_parallel_rank, batch_losses(samples, self._loss))
             return None
