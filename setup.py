@@ -11,7 +11,7 @@ setup(
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     packages=find_packages(include=["transformer_plugin*"]),
-    package_data={"transformer_plugin": ["**/*.cpp", "**/*.html", "**/*.css", "**/*.js"]},
+    package_data={"transformer_plugin": ["**/*.cpp", "**/*.h", "**/*.html", "**/*.css", "**/*.js"]},
     python_requires=">=3.11,<3.13",
     install_requires=[
         "torch>=2.4",

@@ -158,9 +158,9 @@ def _kernels() -> Iterator[Finding]:
     else:
         yield Finding(OK, "attention: torch's SDPA (flash on CPU)")
     if shutil.which("c++") or shutil.which("g++") or shutil.which("clang++"):
-        yield Finding(OK, "C++ compiler: decoding on a CPU has kernels of its own")
+        yield Finding(OK, "C++ compiler: on a CPU attention and decoding have kernels of their own")
     else:
-        yield Finding(NOTE, "no C++ compiler: decoding on a CPU is slower", "install g++")
+        yield Finding(NOTE, "no C++ compiler: training and decoding on a CPU are slower", "install g++")
 
 
 def _version(package: str) -> str | None:

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from transformer_plugin.modules import attention as attention_module
 from transformer_plugin.modules import flash_attention
 from transformer_plugin.modules.attention import MultiHeadAttention
 from transformer_plugin.modules.packing import Packing
@@ -38,7 +37,7 @@ def as_if_on_a_gpu(monkeypatch):
         return sentence_by_sentence(*args, **kwargs)
 
     monkeypatch.setattr(flash_attention, "operation", operation)
-    monkeypatch.setattr(attention_module, "is_supported", lambda *_: True)
+    monkeypatch.setattr(flash_attention, "is_supported", lambda *_: True)
     return calls
 
 

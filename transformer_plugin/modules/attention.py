@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from . import compiled_attention, flash_attention
 from .attention_score import AttentionScore
-from .flash_attention import flash_attention, is_supported
 from .packing import Packing
 
 
@@ -68,9 +68,9 @@ def fused_attention(
     return context.to(dtype)
 
 
-def _as_one_sentence(_packing: Packing, rows: Tensor) -> Tensor:
-    """``[N, ...]`` to ``[1, N, ...]``."""
-    return rows.unsqueeze(0)
+def _one_batch(rows: Tensor | None) -> Tensor | None:
+    """``[N, ...]`` as ``[1, N, ...]``."""
+    return None if rows is None else rows.unsqueeze(0)
 
 
 class MultiHeadAttention(nn.Module):
@@ -137,22 +137,25 @@ class MultiHeadAttention(nn.Module):
         Returns:
             ``[N, D]`` and the weights ``[B, H, T, S]`` in float32, or None.
         """
-        rows = (self.query if self.encoder_decoder else self.query_key_value)(x)
-        by_flash = not need_weights and self._is_plain() and is_supported(rows, self.d_k, self.d_v)
-        lay_out = _as_one_sentence if by_flash else Packing.pad
-        if self.encoder_decoder:
-            if memory is None or memory_packing is None:
-                raise ValueError("encoder-decoder attention needs memory and memory_packing")
-            keys = memory_packing
-            q = self.heads(lay_out(packing, rows), self.d_k)
-            k, v = self.memory_heads(lay_out(keys, self.key_value(memory)))
+        if not self.encoder_decoder:
+            rows, memory_rows, keys = self.query_key_value(x), None, packing
+        elif memory is None or memory_packing is None:
+            raise ValueError("encoder-decoder attention needs memory and memory_packing")
         else:
-            keys = packing
-            q, k, v = self.self_heads(lay_out(packing, rows))
-        if by_flash:
-            q, k, v = (x.squeeze(0).transpose(0, 1) for x in (q, k, v))  # [N, H, K]
-            context = flash_attention(q, k, v, packing, keys, causal, self.score.scale)
-            return self.output(context.flatten(1)), None
+            rows, memory_rows, keys = self.query(x), self.key_value(memory), memory_packing
+        if not need_weights and self._is_plain():
+            if compiled_attention.is_supported(rows, self.d_k, self.d_v):
+                numbers = (self.num_heads, self.d_k, self.d_v, self.score.scale)
+                heads = compiled_attention.PackedHeads(*numbers, packing, keys, causal)
+                return self.output(compiled_attention.attend(heads, rows, memory_rows)), None
+            if flash_attention.is_supported(rows, self.d_k, self.d_v):
+                by_head = self._split(rows.unsqueeze(0), _one_batch(memory_rows))
+                q, k, v = (x.squeeze(0).transpose(0, 1) for x in by_head)  # [N, H, K]
+                context = flash_attention.attend(q, k, v, packing, keys, causal, self.score.scale)
+                return self.output(context.flatten(1)), None
+        q, k, v = self._split(
+            packing.pad(rows), None if memory_rows is None else keys.pad(memory_rows)
+        )
         # A real query never sees the padding behind it, so causal attention needs no mask for it.
         allowed = None if causal else keys.allowed
         if self.window:
@@ -168,6 +171,12 @@ class MultiHeadAttention(nn.Module):
     def heads(self, x: Tensor, width: int) -> Tensor:
         """``[B, L, H * width]`` to ``[B, H, L, width]``."""
         return x.view(*x.shape[:2], self.num_heads, width).transpose(1, 2)
+
+    def _split(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """The projections ``[B, L, ...]`` and ``[B, S, ...]`` as q, k and v of each head."""
+        if memory is None:
+            return self.self_heads(x)
+        return self.heads(x, self.d_k), *self.memory_heads(memory)
 
     def self_heads(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The product of ``query_key_value``, ``[B, L, ...]``, as q, k and v ``[B, H, L, K]``."""

@@ -1,4 +1,4 @@
-"""The kernels of decoding_kernels.cpp: compiled on first use, for the machine at hand."""
+"""The kernels of the .cpp files here: compiled on first use, for the machine at hand."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ import torch
 
 logger = logging.getLogger(__name__)
 
-SOURCE = Path(__file__).with_name("decoding_kernels.cpp")
+FOLDER = Path(__file__).parent
+SOURCES = [FOLDER / "attention_kernels.cpp", FOLDER / "decoding_kernels.cpp"]
+HEADERS = [FOLDER / "vectors.h"]
 LANES = 16  # widths of heads must be multiples of it
 SUFFIXES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 _FLAGS = ["-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC"]
-_SECONDS = 120  # for the compiler
+_SECONDS = 240  # for the compiler
 
 
 class Attention(ctypes.Structure):
@@ -57,20 +59,21 @@ def kernels() -> ctypes.CDLL | None:
         return ctypes.CDLL(str(_library()))
     except (OSError, subprocess.SubprocessError) as error:
         said = getattr(error, "stderr", None) or ""
-        logger.warning("decoding without compiled kernels, which is slower: %s %s", error, said)
+        logger.warning("going on without compiled kernels, which is slower: %s %s", error, said)
         return None
 
 
 def _library() -> Path:
     """Where the compiled file is, made when it is not there."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transformer_plugin"
-    made_from = SOURCE.read_bytes() + repr((_FLAGS, platform.machine(), _processor())).encode()
-    library = cache / f"{SOURCE.stem}-{hashlib.sha256(made_from).hexdigest()[:16]}.so"
+    made_from = repr((_FLAGS, platform.machine(), _processor())).encode()
+    made_from += b"".join(path.read_bytes() for path in SOURCES + HEADERS)
+    library = cache / f"kernels-{hashlib.sha256(made_from).hexdigest()[:16]}.so"
     if not library.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as folder:  # and moved when it is whole
             made = Path(folder) / library.name
-            command = [os.environ.get("CXX", "c++"), *_FLAGS, "-o", str(made), str(SOURCE)]
+            command = [os.environ.get("CXX", "c++"), *_FLAGS, "-o", str(made), *map(str, SOURCES)]
             subprocess.run(command, check=True, capture_output=True, text=True, timeout=_SECONDS)
             made.replace(library)
     return library

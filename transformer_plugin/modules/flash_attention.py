@@ -28,7 +28,7 @@ def is_supported(rows: Tensor, d_k: int, d_v: int) -> bool:
     )
 
 
-def flash_attention(
+def attend(
     q: Tensor,
     k: Tensor,
     v: Tensor,

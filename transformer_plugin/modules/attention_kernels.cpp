@@ -1,0 +1,277 @@
+// Attention over the rows of whole sentences, which lie one behind another, and its gradient:
+// no rectangle, no mask, and nothing kept for the way back but queries, keys and values.
+// Plain C functions for compiled.py; tensors are given by their first element.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "vectors.h"
+
+namespace {
+
+int64_t in_lanes(int64_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
+
+// A matrix in float32, or its transpose: element (i, j) is start[i * row + j * column].
+struct Matrix {
+    const float* start;
+    int64_t row, column;
+};
+
+// kRows rows and kVectors vectors of columns of A B, in registers; B and C lie row by row.
+template <int kRows, int kVectors>
+void multiply_tile(Matrix a, const float* b, int64_t b_row, int64_t depth, float* c,
+                   int64_t c_row, bool add) {
+    Floats total[kRows][kVectors];
+    for (int i = 0; i < kRows; ++i)
+        for (int j = 0; j < kVectors; ++j)
+            total[i][j] = add ? load(c + i * c_row + j * kLanes) : Floats{};
+    for (int64_t k = 0; k < depth; ++k) {
+        Floats right[kVectors];
+        for (int j = 0; j < kVectors; ++j) right[j] = load(b + k * b_row + j * kLanes);
+        for (int i = 0; i < kRows; ++i) {
+            const float left = a.start[i * a.row + k * a.column];
+            for (int j = 0; j < kVectors; ++j) total[i][j] += left * right[j];
+        }
+    }
+    for (int i = 0; i < kRows; ++i)
+        for (int j = 0; j < kVectors; ++j) store(total[i][j], c + i * c_row + j * kLanes);
+}
+
+template <int kRows, int kVectors>
+void multiply_rows(Matrix a, int64_t rows, const float* b, int64_t b_row, int64_t depth, float* c,
+                   int64_t c_row, bool add) {
+    for (; rows >= kRows; rows -= kRows) {
+        multiply_tile<kRows, kVectors>(a, b, b_row, depth, c, c_row, add);
+        a.start += kRows * a.row;
+        c += kRows * c_row;
+    }
+    if constexpr (kRows > 1)
+        multiply_rows<kRows / 2, kVectors>(a, rows, b, b_row, depth, c, c_row, add);
+}
+
+// C = A B, or C += A B. A is `rows` x `depth`; the columns of B and C are multiples of kLanes.
+void multiply(Matrix a, int64_t rows, int64_t depth, const float* b, int64_t b_row,
+              int64_t columns, float* c, int64_t c_row, bool add = false) {
+    for (; columns >= 2 * kLanes; columns -= 2 * kLanes, b += 2 * kLanes, c += 2 * kLanes)
+        multiply_rows<8, 2>(a, rows, b, b_row, depth, c, c_row, add);
+    if (columns) multiply_rows<8, 1>(a, rows, b, b_row, depth, c, c_row, add);
+}
+
+// Rows of a tensor as float32, one behind another, times `factor`.
+template <class Number>
+void read(const Number* from, int64_t row, int64_t rows, int64_t width, float* to,
+          float factor = 1) {
+    for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < width; j += kLanes)
+            store(load(from + i * row + j) * factor, to + i * width + j);
+}
+
+template <class Number>
+void write(const float* from, int64_t rows, int64_t width, Number* to, int64_t row,
+           float factor = 1) {
+    for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < width; j += kLanes)
+            store(load(from + i * width + j) * factor, to + i * row + j);
+}
+
+// The columns of `from`, rows of `width` numbers, as rows of `to_row`, with zeros behind.
+void transpose(const float* from, int64_t rows, int64_t width, float* to, int64_t to_row) {
+    for (int64_t j = 0; j < width; ++j) {
+        for (int64_t i = 0; i < rows; ++i) to[j * to_row + i] = from[i * width + j];
+        for (int64_t i = rows; i < to_row; ++i) to[j * to_row + i] = 0;
+    }
+}
+
+// The first `count` numbers of a row become their softmax, the others, to whole vectors, 0.
+void softmax(float* x, int64_t count, int64_t size) {
+    for (int64_t i = count; i < size; ++i) x[i] = kMinusInfinity;
+    Floats top = load(x), total{};
+    for (int64_t i = kLanes; i < size; i += kLanes) top = larger(top, load(x + i));
+    const float most = largest(top);
+    for (int64_t i = 0; i < size; i += kLanes) {
+        const Floats e = exponential(load(x + i) - most);
+        store(e, x + i);
+        total += e;
+    }
+    const float share = 1 / sum(total);
+    for (int64_t i = 0; i < size; i += kLanes) store(load(x + i) * share, x + i);
+}
+
+struct Sentences {  // as compiled_attention.py's
+    int64_t count, heads, d_k, d_v;
+    int64_t query_row, key_row, out_row;  // numbers from one row to the next
+    const int32_t* starts;                // of the queries of each sentence, and their end
+    const int32_t* key_starts;
+    int64_t causal;
+    float scale;
+};
+
+constexpr int64_t kBlock = 64;  // queries of a sentence at a time
+
+// Buffers of one thread, each a multiple of kLanes numbers; what they held is lost by `clear`.
+class Scratch {
+   public:
+    void clear(int64_t numbers) {
+        used_ = 0;
+        if (int64_t(room_.size()) < numbers) room_.resize(numbers);
+    }
+    float* take(int64_t numbers) {
+        float* start = room_.data() + used_;
+        used_ += in_lanes(numbers);
+        return start;
+    }
+
+   private:
+    std::vector<float> room_;
+    int64_t used_ = 0;
+};
+
+thread_local Scratch scratch;
+
+// One head of one sentence: where its numbers start, and how many there are.
+struct Head {
+    int64_t q, k, v, out;  // from the first number of the tensor
+    int64_t queries, keys;
+
+    Head(const Sentences& s, int64_t task) {
+        const int64_t b = task / s.heads, h = task % s.heads;
+        q = s.starts[b] * s.query_row + h * s.d_k;
+        k = s.key_starts[b] * s.key_row + h * s.d_k;
+        v = s.key_starts[b] * s.key_row + h * s.d_v;
+        out = s.starts[b] * s.out_row + h * s.d_v;
+        queries = s.starts[b + 1] - s.starts[b];
+        keys = s.key_starts[b + 1] - s.key_starts[b];
+    }
+};
+
+// softmax(Q K^T) of the queries `first` to `first + queries`, with the keys that any of them sees.
+void weights(const Sentences& s, const float* q, int64_t first, int64_t queries,
+             const float* keys_t, int64_t keys, int64_t row, float* p) {
+    multiply({q, s.d_k, 1}, queries, s.d_k, keys_t, row, in_lanes(keys), p, row);
+    for (int64_t i = 0; i < queries; ++i)
+        softmax(p + i * row, s.causal ? std::min(keys, first + i + 1) : keys, in_lanes(keys));
+}
+
+// softmax(scale Q K^T) V, equation (1).
+template <class Number>
+void attend(const Sentences& s, int64_t task, const Number* q, const Number* k, const Number* v,
+            Number* out) {
+    const Head head(s, task);
+    const int64_t row = in_lanes(head.keys), block = std::min(kBlock, head.queries);
+    if (head.queries == 0) return;
+    scratch.clear(2 * row * s.d_k + row * s.d_v + block * (s.d_k + s.d_v + row));
+    float* const keys = scratch.take(row * s.d_k);
+    float* const keys_t = scratch.take(row * s.d_k);
+    float* const values = scratch.take(row * s.d_v);
+    float* const asked = scratch.take(block * s.d_k);
+    float* const p = scratch.take(block * row);
+    float* const context = scratch.take(block * s.d_v);
+    read(k + head.k, s.key_row, head.keys, s.d_k, keys);
+    transpose(keys, head.keys, s.d_k, keys_t, row);
+    read(v + head.v, s.key_row, head.keys, s.d_v, values);
+    for (int64_t first = 0; first < head.queries; first += block) {
+        const int64_t count = std::min(block, head.queries - first);
+        const int64_t seen = s.causal ? std::min(head.keys, first + count) : head.keys;
+        read(q + head.q + first * s.query_row, s.query_row, count, s.d_k, asked, s.scale);
+        weights(s, asked, first, count, keys_t, seen, row, p);
+        multiply({p, row, 1}, count, seen, values, s.d_v, s.d_v, context, s.d_v);
+        write(context, count, s.d_v, out + head.out + first * s.out_row, s.out_row);
+    }
+}
+
+// The gradients of Q, K and V from that of the output: with P the weights and G the gradient,
+// dV = P^T G, dP = G V^T, dS = P (dP - the sum of P dP over the keys), dQ = scale dS K, dK =
+// scale dS^T Q. P is computed again.
+template <class Number>
+void attend_back(const Sentences& s, int64_t task, const Number* q, const Number* k,
+                 const Number* v, const Number* gradient, Number* q_gradient, Number* k_gradient,
+                 Number* v_gradient) {
+    const Head head(s, task);
+    const int64_t row = in_lanes(head.keys), block = std::min(kBlock, head.queries);
+    if (head.keys == 0) return;
+    scratch.clear(3 * row * s.d_k + 3 * row * s.d_v + 2 * block * (s.d_k + s.d_v + row));
+    float* const keys = scratch.take(row * s.d_k);
+    float* const keys_t = scratch.take(row * s.d_k);
+    float* const values_t = scratch.take(row * s.d_v);
+    float* const asked = scratch.take(block * s.d_k);
+    float* const g = scratch.take(block * s.d_v);
+    float* const p = scratch.take(block * row);
+    float* const ds = scratch.take(block * row);
+    float* const dq = scratch.take(block * s.d_k);
+    float* const dk = scratch.take(row * s.d_k);
+    float* const dv = scratch.take(row * s.d_v);
+    read(v + head.v, s.key_row, head.keys, s.d_v, dv);  // which is not needed yet
+    transpose(dv, head.keys, s.d_v, values_t, row);
+    read(k + head.k, s.key_row, head.keys, s.d_k, keys);
+    transpose(keys, head.keys, s.d_k, keys_t, row);
+    std::fill_n(dk, row * s.d_k, 0.0f);
+    std::fill_n(dv, row * s.d_v, 0.0f);
+    for (int64_t first = 0; first < head.queries; first += block) {
+        const int64_t count = std::min(block, head.queries - first);
+        const int64_t seen = s.causal ? std::min(head.keys, first + count) : head.keys;
+        read(q + head.q + first * s.query_row, s.query_row, count, s.d_k, asked, s.scale);
+        read(gradient + head.out + first * s.out_row, s.out_row, count, s.d_v, g);
+        weights(s, asked, first, count, keys_t, seen, row, p);
+        multiply({p, 1, row}, seen, count, g, s.d_v, s.d_v, dv, s.d_v, true);
+        multiply({g, s.d_v, 1}, count, s.d_v, values_t, row, in_lanes(seen), ds, row);
+        for (int64_t i = 0; i < count; ++i) {
+            Floats total{};
+            for (int64_t j = i * row; j < i * row + seen; j += kLanes)
+                total += load(p + j) * load(ds + j);
+            const float mean = sum(total);
+            for (int64_t j = i * row; j < i * row + seen; j += kLanes)
+                store(load(p + j) * (load(ds + j) - mean), ds + j);
+        }
+        multiply({ds, row, 1}, count, seen, keys, s.d_k, s.d_k, dq, s.d_k);
+        multiply({ds, 1, row}, seen, count, asked, s.d_k, s.d_k, dk, s.d_k, true);
+        write(dq, count, s.d_k, q_gradient + head.q + first * s.query_row, s.query_row, s.scale);
+    }
+    write(dk, head.keys, s.d_k, k_gradient + head.k, s.key_row);
+    write(dv, head.keys, s.d_v, v_gradient + head.v, s.key_row);
+}
+
+// GOMP_parallel, of the OpenMP library that torch works with, whose threads are at hand; calls a
+// function in so many of them. Null: there is none.
+typedef void (*Parallel)(void (*)(void*), void*, unsigned, unsigned);
+
+// body(i) for i below count, each as soon as a thread is free.
+template <class Body>
+void for_each(int64_t count, Parallel parallel, int64_t threads, Body body) {
+    struct Work {
+        std::atomic<int64_t> next;
+        int64_t count;
+        Body& body;
+    } work{{0}, count, body};
+    const auto take_part = [](void* shared) {
+        Work& work = *static_cast<Work*>(shared);
+        for (int64_t i; (i = work.next++) < work.count;) work.body(i);
+    };
+    if (parallel && threads > 1)
+        parallel(take_part, &work, threads, 0);
+    else
+        take_part(&work);
+}
+
+}  // namespace
+
+// Functions for each type of number.
+#define EXPORT(Number, suffix)                                                                   \
+    extern "C" void attend_##suffix(const Sentences* s, Parallel parallel, int64_t threads,      \
+                                    const Number* q, const Number* k, const Number* v,           \
+                                    Number* out) {                                               \
+        for_each(s->count * s->heads, parallel, threads,                                         \
+                 [=](int64_t task) { attend(*s, task, q, k, v, out); });                         \
+    }                                                                                            \
+    extern "C" void attend_back_##suffix(                                                        \
+        const Sentences* s, Parallel parallel, int64_t threads, const Number* q,                 \
+        const Number* k, const Number* v, const Number* gradient, Number* q_gradient,            \
+        Number* k_gradient, Number* v_gradient) {                                                \
+        for_each(s->count * s->heads, parallel, threads, [=](int64_t task) {                     \
+            attend_back(*s, task, q, k, v, gradient, q_gradient, k_gradient, v_gradient);        \
+        });                                                                                      \
+    }
+
+EXPORT(float, float32)
+EXPORT(BFloat16, bfloat16)

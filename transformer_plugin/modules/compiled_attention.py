@@ -1,0 +1,153 @@
+"""Attention over packed rows on a CPU: padding is neither made nor passed over."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from ctypes import byref, c_float, c_int64, c_void_p
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+from .compiled import LANES, SUFFIXES, kernels
+from .packing import Packing
+
+
+class _Sentences(ctypes.Structure):
+    """``struct Sentences``; strides count numbers, not bytes."""
+
+    _fields_ = [
+        *((name, c_int64) for name in ("count", "heads", "d_k", "d_v")),
+        *((name, c_int64) for name in ("query_row", "key_row", "out_row")),
+        *((name, c_void_p) for name in ("starts", "key_starts")),
+        ("causal", c_int64),
+        ("scale", c_float),
+    ]
+
+
+@dataclass(frozen=True)
+class PackedHeads:
+    """What attention over packed rows has to know of them.
+
+    Attributes:
+        num_heads: H.
+        d_k: K.
+        d_v: width of a value in one head.
+        scale: of the products.
+        packing: of the queries.
+        key_packing: of the keys and values.
+        causal: position i of a sentence sees its positions up to i.
+    """
+
+    num_heads: int
+    d_k: int
+    d_v: int
+    scale: float
+    packing: Packing
+    key_packing: Packing
+    causal: bool
+
+
+def is_supported(rows: Tensor, d_k: int, d_v: int) -> bool:
+    """Whether the kernels can do attention over projections of this kind, with heads this wide."""
+    return (
+        rows.device.type == "cpu"
+        and rows.dtype in SUFFIXES
+        and d_k % LANES == 0
+        and d_v % LANES == 0
+        and not torch.compiler.is_compiling()
+        and kernels() is not None
+    )
+
+
+def attend(heads: PackedHeads, rows: Tensor, memory: Tensor | None) -> Tensor:
+    """Attention(Q, K, V) of equation (1) in each sentence and head.
+
+    Args:
+        rows: queries ``[N, H * K]``; in self-attention keys and values behind them, ``[N, H * (2 K
+            + d_v)]``.
+        memory: keys and values, ``[N_s, H * (K + d_v)]``; None in self-attention.
+
+    Returns:
+        ``[N, H * d_v]``; idle rows are 0.
+    """
+    context: Tensor = _CompiledAttention.apply(heads, rows, memory)
+    return context
+
+
+class _CompiledAttention(torch.autograd.Function):
+    """Keeps the projections alone; the weights are computed again on the way back."""
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx, heads: PackedHeads, rows: Tensor, memory: Tensor | None
+    ) -> Tensor:
+        out = rows.new_empty(rows.size(0), heads.num_heads * heads.d_v)
+        _clear_idle(out, heads.packing)
+        _run("attend", heads, out, _split(heads, rows, memory), [out])
+        ctx.save_for_backward(rows, memory)  # type: ignore[arg-type]
+        ctx.heads = heads  # type: ignore[attr-defined]
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_out):  # type: ignore[no-untyped-def]
+        rows, memory = ctx.saved_tensors
+        heads: PackedHeads = ctx.heads
+        grad_out = grad_out.contiguous()
+        grad_rows, grad_memory = torch.empty_like(rows), None
+        _clear_idle(grad_rows, heads.packing)
+        if memory is not None:
+            grad_memory = torch.empty_like(memory)
+            _clear_idle(grad_memory, heads.key_packing)
+        given = [*_split(heads, rows, memory), grad_out]
+        _run("attend_back", heads, grad_out, given, _split(heads, grad_rows, grad_memory))
+        return None, grad_rows, grad_memory
+
+
+def _clear_idle(rows: Tensor, packing: Packing) -> None:
+    """Sets the rows behind those of the sentences to 0."""
+    rows[int(packing.offsets[-1]) :] = 0
+
+
+def _split(heads: PackedHeads, rows: Tensor, memory: Tensor | None) -> list[Tensor]:
+    """Queries, keys and values, as views."""
+    width_k, width_v = heads.num_heads * heads.d_k, heads.num_heads * heads.d_v
+    if memory is None:
+        return list(rows.split([width_k, width_k, width_v], dim=1))
+    return [rows, *memory.split([width_k, width_v], dim=1)]
+
+
+def _run(
+    name: str, heads: PackedHeads, out: Tensor, given: list[Tensor], wanted: list[Tensor]
+) -> None:
+    """Calls a kernel, in as many threads as torch has.
+
+    Args:
+        out: the context, or its gradient.
+        given: queries, keys, values, and what else it reads.
+        wanted: what it writes.
+    """
+    starts, key_starts = heads.packing.offsets, heads.key_packing.offsets
+    sentences = _Sentences(
+        heads.packing.batch_size,
+        *(heads.num_heads, heads.d_k, heads.d_v),
+        *(given[0].stride(0), given[1].stride(0), out.stride(0)),
+        *(starts.data_ptr(), key_starts.data_ptr()),
+        *(heads.causal, heads.scale),
+    )
+    getattr(kernels(), f"{name}_{SUFFIXES[out.dtype]}")(
+        byref(sentences),
+        _threads(),
+        c_int64(torch.get_num_threads()),
+        *(c_void_p(tensor.data_ptr()) for tensor in given + wanted),
+    )
+
+
+@functools.cache
+def _threads() -> c_void_p:
+    """The way into the threads of the OpenMP library that torch brings along; null without one."""
+    parallel = getattr(ctypes.CDLL(None), "GOMP_parallel", None)
+    return c_void_p() if parallel is None else ctypes.cast(parallel, c_void_p)
