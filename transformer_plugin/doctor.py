@@ -158,9 +158,9 @@ def _kernels() -> Iterator[Finding]:
     else:
         yield Finding(OK, "attention: torch's SDPA (flash on CPU)")
     if shutil.which("c++") or shutil.which("g++") or shutil.which("clang++"):
-        yield Finding(OK, "C++ compiler: on a CPU attention and decoding have kernels of their own")
+        yield Finding(OK, "C++ compiler: attention and decoding on a CPU have our own kernels")
     else:
-        yield Finding(NOTE, "no C++ compiler: training and decoding on a CPU are slower", "install g++")
+        yield Finding(NOTE, "no C++ compiler: a CPU trains and decodes slower", "install g++")
 
 
 def _version(package: str) -> str | None:
