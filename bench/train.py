@@ -60,6 +60,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--tuned-stock", action="store_true", help="stock's allocator keeps what is freed"
     )
+    parser.add_argument(
+        "--checkpoint-activations", action="store_true",
+        help="the plugin computes activations twice instead of keeping them",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
     parser.add_argument("--plot", metavar="FILE", help="draw them")
     args = parser.parse_args()
@@ -107,8 +111,9 @@ def started(args: argparse.Namespace, data_bin: Path) -> list[Worker]:
     for system, precision in contenders(args):
         print(f"starting {system} {precision}", file=sys.stderr)
         setting = Setting(
-            system, args.arch, precision, args.device, str(data_bin), args.max_tokens
-        )
+            system, args.arch, precision, args.device, str(data_bin), args.max_tokens,
+            args.checkpoint_activations,
+        )  # fmt: skip
         tuned = args.tuned_stock and system == "stock"
         try:
             workers.append(Worker(setting, args.updates, KEEP_FREED_MEMORY if tuned else {}))

@@ -33,6 +33,7 @@ class Setting:
     device: str  # cpu or cuda
     data_bin: str
     max_tokens: int
+    checkpoint_activations: bool = False  # of the plugin
 
 
 def build(setting: Setting) -> tuple[tasks.FairseqTask, Update]:
@@ -99,7 +100,10 @@ def _fairseq_configuration(setting: Setting, flags: list[str]) -> Any:
 def _build_fairseq(setting: Setting) -> tuple[tasks.FairseqTask, Update]:
     """Through the trainer of fairseq-train, stock or with the plugin."""
     flags = plugin_flags if setting.system == "plugin" else stock_flags
-    cfg = _fairseq_configuration(setting, flags(setting.arch))
+    chosen = flags(setting.arch)
+    if setting.system == "plugin" and setting.checkpoint_activations:
+        chosen += ["--checkpoint-activations"]
+    cfg = _fairseq_configuration(setting, chosen)
     task = tasks.setup_task(cfg.task)
     model = task.build_model(cfg.model)
     build_trainer = SafeTrainer if setting.system == "plugin" else Trainer

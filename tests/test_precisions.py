@@ -59,6 +59,13 @@ def test_accumulated_and_clipped_updates_go_on_in_bf16(toy, tmp_path):
     assert any(not torch.equal(tensor, tensor.bfloat16().float()) for tensor in one.values())
 
 
+def test_activations_computed_twice_change_no_loss(toy, tmp_path):
+    flags = ("--bf16", "--no-progress-bar", "--log-format", "simple", "--log-interval", "1")
+    kept = losses(train(toy / "data-bin", tmp_path / "kept", *flags))
+    twice = losses(train(toy / "data-bin", tmp_path / "twice", *flags, "--checkpoint-activations"))
+    assert twice == kept and kept
+
+
 @pytest.mark.slow  # a minute of compiling
 def test_compiled_layers_train_as_others(toy, tmp_path, in_fp32):
     found = losses(train(toy / "data-bin", tmp_path, *LOG, "--compile"))

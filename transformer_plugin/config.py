@@ -75,6 +75,13 @@ class VaswaniConfig(FairseqDataclass):
         default=False,
         metadata={"help": "separate source embedding; for dictionaries that differ (3.4)"},
     )
+    checkpoint_activations: bool = field(
+        default=False,
+        metadata={
+            "help": "compute each layer's activations again in backward instead of keeping them:"
+            " less memory, and a third more work"
+        },
+    )
     fidelity: str = II("task.fidelity")
     # Deviation: longer training sentences are left out; the paper names no limit.
     max_source_positions: int = II("task.max_source_positions")

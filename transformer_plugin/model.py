@@ -141,6 +141,7 @@ def layer_shape(cfg: VaswaniConfig) -> LayerShape:
         layer_norm_eps=cfg.layer_norm_eps,
         attention_score=str(cfg.attention_score),
         attention_window=cfg.attention_window,
+        checkpoint_activations=cfg.checkpoint_activations,
     )
 
 

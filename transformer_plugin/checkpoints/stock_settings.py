@@ -145,6 +145,7 @@ def to_plugin(args: Namespace) -> dict[str, Any]:
         "initialisation": "fairseq",
         "untie_embeddings": not tied and not half_tied,
         "untie_source_embedding": not tied and half_tied,
+        "checkpoint_activations": bool(getattr(args, "checkpoint_activations", False)),
         "fidelity": "fairseq",
         "max_source_positions": getattr(args, "max_source_positions", None) or 1024,
         "max_target_positions": getattr(args, "max_target_positions", None) or 1024,

@@ -10,12 +10,16 @@ from .attention import MultiHeadAttention
 from .cache import LayerCache
 from .feed_forward import PositionwiseFeedForward
 from .packing import Packing
+from .recompute import may_recompute
 from .residual import Residual
 
 
 @dataclass(frozen=True)
 class LayerShape:
-    """The numbers that make a layer; each is named as in the paper."""
+    """The numbers that make a layer; each is named as in the paper.
+
+    ``checkpoint_activations`` makes it compute its activations twice instead of keeping them.
+    """
 
     d_model: int
     d_ff: int
@@ -29,6 +33,7 @@ class LayerShape:
     layer_norm_eps: float = 1e-6
     attention_score: str = "scaled_dot"
     attention_window: int = 0
+    checkpoint_activations: bool = False
 
     def attention(self, encoder_decoder: bool = False) -> MultiHeadAttention:
         """An attention sub-layer of this shape."""
@@ -57,11 +62,13 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
+        self.checkpoint_activations = shape.checkpoint_activations
         self.self_attention = shape.attention()
         self.self_attention_residual = shape.residual()
         self.feed_forward = shape.feed_forward()
         self.feed_forward_residual = shape.residual()
 
+    @may_recompute
     def forward(
         self, x: Tensor, packing: Packing, need_weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
@@ -82,6 +89,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
+        self.checkpoint_activations = shape.checkpoint_activations
         self.self_attention = shape.attention()
         self.self_attention_residual = shape.residual()
         self.encoder_attention = shape.attention(encoder_decoder=True)
@@ -89,6 +97,7 @@ class DecoderLayer(nn.Module):
         self.feed_forward = shape.feed_forward()
         self.feed_forward_residual = shape.residual()
 
+    @may_recompute
     def forward(
         self,
         x: Tensor,
