@@ -33,7 +33,7 @@ ALLOWED = {
     "next_tokens": {"modules", "finished"},
     "beam_search": {"finished", "next_tokens"},
     "recorded_step": {"modules"},
-    "scorers": {"modules", "model", "recorded_step"},
+    "scorers": {"modules", "model", "decoder", "recorded_step"},
 }
 FORBIDDEN = {"cli", "tests", "bench"}
 

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -46,8 +47,8 @@ class RecordedStep:
             self._kind, self._tokens, self._replay = kind, None, None
             return self._step(tokens)
         if self._tokens is None or self._replay is None:
-            self._tokens = recorded = tokens.clone()
-            self._replay = self._recorder(lambda: self._step(recorded))
+            self._tokens = tokens.clone()
+            self._replay = self._recorder(partial(self._step, self._tokens))
         self._tokens.copy_(tokens)
         return self._replay()
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from .decoder import VaswaniDecoder
 from .model import VaswaniTransformer
+from .modules.cache import Past
 from .modules.logit_chunks import LogitChunks
 from .modules.static_cache import StaticPast
 from .recorded_step import RecordedStep, default_recorder
@@ -15,6 +18,8 @@ from .recorded_step import RecordedStep, default_recorder
 
 class ModelScorer:
     """One model at the start of B source sentences.
+
+    Nothing in it leads back to it, so that its memory is free as soon as a search is over.
 
     Args:
         model: in evaluation mode.
@@ -30,19 +35,14 @@ class ModelScorer:
         num_hypotheses: int,
         temperature: float = 1.0,
     ) -> None:
-        self.decoder = model.decoder
         self.temperature = temperature
         memory, packing, _weights = model.encoder.encode(src_tokens)
         recorder = default_recorder(src_tokens.device)
-        self.past = self.decoder.start(memory, packing, num_hypotheses, static=bool(recorder))
-        self.features: Callable[[Tensor], Tensor] = self._features
+        self.past = model.decoder.start(memory, packing, num_hypotheses, static=bool(recorder))
+        self.features: Callable[[Tensor], Tensor] = partial(_features, model.decoder, self.past)
         if recorder and isinstance(self.past, StaticPast):
-            self.features = RecordedStep(self._features, self.past, recorder)
-        self.chunks = LogitChunks(self.decoder.output_projection)
-
-    def _features(self, tokens: Tensor) -> Tensor:
-        x, _weights = self.decoder.step(tokens, self.past)
-        return x
+            self.features = RecordedStep(self.features, self.past, recorder)
+        self.chunks = LogitChunks(model.decoder.output_projection)
 
     def step(self, tokens: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Logits of what follows ``tokens``, ``[B, k]``: some of the B * k rows, and theirs,
@@ -57,6 +57,11 @@ class ModelScorer:
     def select(self, sentences: Tensor) -> None:
         """Keeps these sentences alone, ``[b]``."""
         self.past.select(sentences)
+
+
+def _features(decoder: VaswaniDecoder, past: Past, tokens: Tensor) -> Tensor:
+    x, _weights = decoder.step(tokens, past)
+    return x
 
 
 class EnsembleScorer:

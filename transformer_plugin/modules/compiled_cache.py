@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from ctypes import byref, c_int64, c_void_p
 
 import torch
@@ -73,12 +74,12 @@ class CompiledCache:
     """One layer's (see ``LayerCache``).
 
     Args:
-        past: the tables, shared by all layers.
+        past: the tables, shared by all layers; it holds them, so they must not hold it.
         memory: keys and values of the encoder's output, ``[N_s, H * (K + d_v)]``.
     """
 
     def __init__(self, past: CompiledPast, memory: Tensor) -> None:
-        self._past = past
+        self._past = weakref.proxy(past)
         self._memory = memory.contiguous()
         self._suffix = SUFFIXES[memory.dtype]
         self._steps: list[Tensor] = []  # [B * k, H * (2 K + d_v)] each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 
 import torch
 from torch import Tensor
@@ -95,12 +96,12 @@ class StaticCache:
     """One layer's (see ``LayerCache``): a column for each hypothesis of each position.
 
     Args:
-        past: tells the columns of a step; shared by all layers.
+        past: tells the columns of a step; it holds its layers, so they must not hold it.
         memory: what the layer sees of the encoder's output.
     """
 
     def __init__(self, past: StaticPast, memory: Memory) -> None:
-        self._past = past
+        self._past = weakref.proxy(past)
         self._memory = memory
         self._keys = memory.keys[:, :, :0]
         self._values = memory.values[:, :, :0]

@@ -1,0 +1,39 @@
+"""What a search remembered is free when it is over, without the garbage collector."""
+
+import functools
+import gc
+import weakref
+
+import pytest
+import torch
+
+from transformer_plugin import decoder, scorers
+from transformer_plugin.beam_search import beam_search
+from transformer_plugin.modules.length_penalty import gnmt_length_penalty
+from transformer_plugin.next_tokens import Rules
+
+EOS, PAD, UNK = 2, 1, 3
+
+
+@pytest.fixture
+def no_collector():
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("kind", ["tables", "masks", "recorded"])
+def test_a_search_that_is_over_holds_nothing(build, batch, monkeypatch, no_collector, kind):
+    if kind != "tables":
+        monkeypatch.setattr(decoder, "kernels", lambda: None)
+    if kind == "recorded":  # by a recorder that refuses
+        monkeypatch.setattr(scorers, "default_recorder", lambda _device: lambda step: step)
+    lp = functools.partial(gnmt_length_penalty, alpha=0.6)
+    source = batch([5, 3], [5, 3])["net_input"]["src_tokens"]
+    scorer = scorers.ModelScorer(build(seed=1).eval(), source, 3)
+    held = [weakref.ref(part) for part in (scorer.past, *scorer.past.layers, scorer.chunks)]
+    with torch.no_grad():
+        beam_search(scorer, torch.tensor([9, 9]), Rules(3, lp, "bound", EOS, PAD, UNK))
+    assert all(part() is not None for part in held)
+    del scorer
+    assert all(part() is None for part in held)
