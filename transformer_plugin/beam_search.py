@@ -14,7 +14,7 @@ from .next_tokens import Rules, Scorer, likeliest_tokens
 
 # Share of sentences still live below which the batch is made smaller; on a GPU steps of another
 # size are recorded anew.
-_WORTH_SHRINKING = 0.85
+_WORTH_SHRINKING = 0.95
 _WORTH_RECORDING = 0.5
 
 
