@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -47,9 +47,7 @@ class FP16Optimizer(FairseqFP16Optimizer):
     def clip_grad_norm(self, max_norm: float, aggregate_norm_fn: Any = None) -> Tensor:
         """The norm of the gradient, in float32, which ``step`` then scales to at most
         ``max_norm``, where that is above 0."""
-        norm = self._multiply_factor * utils.clip_grad_norm_(
-            self.fp16_params, 0, aggregate_norm_fn
-        )
+        norm = self._multiply_factor * gradient_norm(self.fp16_params, aggregate_norm_fn)
         if max_norm > 0:
             self._multiply_factor = self._multiply_factor * (max_norm / (norm + 1e-6)).clamp(max=1)
         return norm
@@ -67,6 +65,24 @@ class FP16Optimizer(FairseqFP16Optimizer):
         """Clears the gradients, and what they were to be scaled by."""
         super().zero_grad()
         self._multiply_factor = 1.0
+
+
+def gradient_norm(
+    parameters: list[nn.Parameter], aggregate: Callable[[Tensor], Tensor] | None = None
+) -> Tensor:
+    """Euclidean norm of all gradients, in float32, of which no copy is made as a whole.
+
+    Args:
+        aggregate: makes it that of all processes.
+    """
+    gradients = [p.grad.detach() for p in parameters if p.grad is not None]
+    if not gradients or gradients[0].is_cuda:
+        norm: Tensor = utils.clip_grad_norm_(parameters, 0, aggregate)
+        return norm
+    pieces = [piece for g in gradients for piece in g.flatten().split(_CPU_PIECE)]
+    norms = [torch.linalg.vector_norm(piece, dtype=torch.float32) for piece in pieces]
+    norm = torch.linalg.vector_norm(torch.stack(norms))
+    return norm if aggregate is None else aggregate(norm)
 
 
 def update(

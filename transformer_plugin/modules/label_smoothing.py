@@ -115,7 +115,8 @@ class _MatrixGradient:
     """The gradient of the output embedding, the sum of p^T h over the chunks.
 
     Where it is wider than p and h, a product is converted before it is added: some classes at a
-    time on a CPU, in memory that is kept, so that both stay in its cache.
+    time on a CPU, in memory that is kept, so that both stay in its cache. The sum lies in as many
+    tensors, for which the C library finds room where one of its size would be new memory.
 
     Args:
         matrix: the output embedding, ``[V, D]``.
@@ -123,21 +124,30 @@ class _MatrixGradient:
     """
 
     def __init__(self, matrix: Tensor, wide: torch.dtype) -> None:
-        self.total = torch.zeros_like(matrix, dtype=wide)
-        self._classes = _classes_at_once(matrix)
+        self._matrix = matrix
+        self._classes = matrix.size(0) if wide == matrix.dtype else _classes_at_once(matrix)
+        self._parts = [torch.zeros_like(m, dtype=wide) for m in matrix.split(self._classes)]
         if wide != matrix.dtype:
             self._product = matrix.new_empty(self._classes, matrix.size(1))
             self._converted = torch.empty_like(self._product, dtype=wide)
 
     def add(self, p: Tensor, h: Tensor) -> None:
         """Adds a chunk's, p ``[R, V]`` and h ``[R, D]``."""
-        if self.total.dtype == p.dtype:
-            self.total.addmm_(p.t(), h)
+        if self._parts[0].dtype == p.dtype:
+            self._parts[0].addmm_(p.t(), h)
             return
-        columns = p.split(self._classes, dim=1)
-        for part, total in zip(columns, self.total.split(self._classes), strict=True):
+        for part, total in zip(p.split(self._classes, dim=1), self._parts, strict=True):
             product = torch.mm(part.t(), h, out=self._product[: total.size(0)])
             total += self._converted[: total.size(0)].copy_(product)
+
+    def less(self, constant: Tensor, dtype: torch.dtype) -> Tensor:
+        """What was added up, ``[V, D]``, less ``constant``, ``[D]``; it is not kept."""
+        if len(self._parts) == 1:
+            return self._parts.pop().sub_(constant).to(dtype)
+        whole = torch.empty_like(self._matrix, dtype=dtype)
+        for place in whole.split(self._classes):
+            place.copy_(self._parts.pop(0).sub_(constant))
+        return whole
 
 
 class _ChunkedLoss(torch.autograd.Function):
@@ -205,8 +215,9 @@ class _ChunkedLoss(torch.autograd.Function):
             if grad_rows is not None and grad_matrix is not None:
                 real = target.size(0)
                 grad_rows[real:] = 0
-                grad_weight = grad_matrix.total.sub_(share * rows[:real].sum(dim=0, dtype=wide))
-                ctx.save_for_backward(grad_rows.to(features.dtype), grad_weight.to(weight.dtype))
+                constant = share * rows[:real].sum(dim=0, dtype=wide)
+                grad_weight = grad_matrix.less(constant, weight.dtype)
+                ctx.save_for_backward(grad_rows.to(features.dtype), grad_weight)
         loss, nll_loss = losses.unbind()
         nll_loss = nll_loss.clone()
         ctx.mark_non_differentiable(nll_loss, correct)
