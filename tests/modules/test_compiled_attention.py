@@ -153,6 +153,20 @@ def test_a_sentence_without_tokens():
 
 
 @needs_compiler
+def test_queries_without_keys():
+    packing = Packing.of_lengths(torch.tensor([2, 3]), 3)
+    sources = Packing.of_lengths(torch.tensor([0, 1]), 1)
+    heads = PackedHeads(2, 16, 16, 0.25, packing, sources, False)
+    rows = torch.randn(5, 32, requires_grad=True)
+    memory = torch.randn(1, 64, requires_grad=True)
+    out = compiled_attention.attend(heads, rows, memory)
+    assert not out[:2].any() and out[2:].equal(memory[:, 32:].expand(3, -1))
+    of_rows, of_memory = torch.autograd.grad(out.sum(), [rows, memory])
+    assert not of_rows[:2].any()
+    torch.testing.assert_close(of_memory[0], torch.cat([torch.zeros(32), 3 * torch.ones(32)]))
+
+
+@needs_compiler
 def test_as_many_threads_as_torch_has(monkeypatch):
     packing = Packing.of_lengths(torch.tensor(LENGTHS), max(LENGTHS))
     heads = PackedHeads(4, 16, 16, 0.25, packing, packing, True)

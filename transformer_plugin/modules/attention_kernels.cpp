@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "vectors.h"
@@ -76,6 +77,11 @@ void write(const float* from, int64_t rows, int64_t width, Number* to, int64_t r
             store(load(from + i * width + j) * factor, to + i * row + j);
 }
 
+template <class Number>
+void clear(int64_t rows, int64_t width, Number* to, int64_t row) {
+    for (int64_t i = 0; i < rows; ++i) std::memset(to + i * row, 0, width * sizeof(Number));
+}
+
 // The columns of `from`, rows of `width` numbers, as rows of `to_row`, with zeros behind.
 void transpose(const float* from, int64_t rows, int64_t width, float* to, int64_t to_row) {
     for (int64_t j = 0; j < width; ++j) {
@@ -110,10 +116,10 @@ struct Sentences {  // as compiled_attention.py's
 
 constexpr int64_t kBlock = 64;  // queries of a sentence at a time
 
-// Buffers of one thread, each a multiple of kLanes numbers; what they held is lost by `clear`.
+// Buffers of one thread, each a multiple of kLanes numbers; what they held is lost by `reserve`.
 class Scratch {
    public:
-    void clear(int64_t numbers) {
+    void reserve(int64_t numbers) {
         used_ = 0;
         if (int64_t(room_.size()) < numbers) room_.resize(numbers);
     }
@@ -160,8 +166,8 @@ void attend(const Sentences& s, int64_t task, const Number* q, const Number* k, 
             Number* out) {
     const Head head(s, task);
     const int64_t row = in_lanes(head.keys), block = std::min(kBlock, head.queries);
-    if (head.queries == 0) return;
-    scratch.clear(2 * row * s.d_k + row * s.d_v + block * (s.d_k + s.d_v + row));
+    if (head.keys == 0) return clear(head.queries, s.d_v, out + head.out, s.out_row);
+    scratch.reserve(2 * row * s.d_k + row * s.d_v + block * (s.d_k + s.d_v + row));
     float* const keys = scratch.take(row * s.d_k);
     float* const keys_t = scratch.take(row * s.d_k);
     float* const values = scratch.take(row * s.d_v);
@@ -190,8 +196,8 @@ void attend_back(const Sentences& s, int64_t task, const Number* q, const Number
                  Number* v_gradient) {
     const Head head(s, task);
     const int64_t row = in_lanes(head.keys), block = std::min(kBlock, head.queries);
-    if (head.keys == 0) return;
-    scratch.clear(3 * row * s.d_k + 3 * row * s.d_v + 2 * block * (s.d_k + s.d_v + row));
+    if (head.keys == 0) return clear(head.queries, s.d_k, q_gradient + head.q, s.query_row);
+    scratch.reserve(3 * row * s.d_k + 3 * row * s.d_v + 2 * block * (s.d_k + s.d_v + row));
     float* const keys = scratch.take(row * s.d_k);
     float* const keys_t = scratch.take(row * s.d_k);
     float* const values_t = scratch.take(row * s.d_v);

@@ -71,9 +71,10 @@ def attend(heads: PackedHeads, rows: Tensor, memory: Tensor | None) -> Tensor:
         memory: keys and values, ``[N_s, H * (K + d_v)]``; None in self-attention.
 
     Returns:
-        ``[N, H * d_v]``; idle rows are 0.
+        ``[N, H * d_v]``; 0 for idle rows, and where there is no key.
     """
-    context: Tensor = _CompiledAttention.apply(heads, rows, memory)
+    memory = None if memory is None else memory.contiguous()
+    context: Tensor = _CompiledAttention.apply(heads, rows.contiguous(), memory)
     return context
 
 
