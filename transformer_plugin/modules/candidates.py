@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping
-from ctypes import byref, c_void_p
+from ctypes import byref
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .compiled import SUFFIXES, Choice, kernels
+from .compiled import SUFFIXES, Choice, address, kernels
 from .log_normaliser import log_normaliser
 
 _LANES = 16  # numbers that a CPU compares at once
@@ -61,8 +61,9 @@ def _compiled(
     found = Candidates(
         torch.empty(rows, k), torch.empty(rows, k, dtype=torch.int64), torch.empty(rows)
     )
+    asked = asked.contiguous()  # held here until the call is over
     getattr(library, f"likeliest_{SUFFIXES[logits.dtype]}")(
-        byref(choice), *(c_void_p(t.data_ptr()) for t in (logits, asked.contiguous(), *found))
+        byref(choice), *map(address, (logits, asked, *found))
     )
     return found
 

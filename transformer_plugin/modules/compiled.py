@@ -14,6 +14,7 @@ from ctypes import c_float, c_int64, c_void_p
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +45,21 @@ class Choice(ctypes.Structure):
         ("biased", c_void_p),
         ("biases", c_void_p),
     ]
+
+
+def fits(rows: Tensor, d_k: int, d_v: int) -> bool:
+    """Whether the kernels have a form for rows of this kind and heads this wide."""
+    return (
+        rows.device.type == "cpu"
+        and rows.dtype in SUFFIXES
+        and d_k % LANES == 0
+        and d_v % LANES == 0
+    )
+
+
+def address(tensor: Tensor) -> c_void_p:
+    """Where its first number is."""
+    return c_void_p(tensor.data_ptr())
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from .compiled import LANES, SUFFIXES, kernels
+from .compiled import SUFFIXES, address, fits, kernels
 from .packing import Packing
 
 
@@ -52,14 +52,7 @@ class PackedHeads:
 
 def is_supported(rows: Tensor, d_k: int, d_v: int) -> bool:
     """Whether the kernels can do attention over projections of this kind, with heads this wide."""
-    return (
-        rows.device.type == "cpu"
-        and rows.dtype in SUFFIXES
-        and d_k % LANES == 0
-        and d_v % LANES == 0
-        and not torch.compiler.is_compiling()
-        and kernels() is not None
-    )
+    return fits(rows, d_k, d_v) and not torch.compiler.is_compiling() and kernels() is not None
 
 
 def attend(heads: PackedHeads, rows: Tensor, memory: Tensor | None) -> Tensor:
@@ -143,7 +136,7 @@ def _run(
         byref(sentences),
         _threads(),
         c_int64(torch.get_num_threads()),
-        *(c_void_p(tensor.data_ptr()) for tensor in given + wanted),
+        *map(address, given + wanted),
     )
 
 

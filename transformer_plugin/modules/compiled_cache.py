@@ -11,19 +11,13 @@ from torch import Tensor
 
 from .attention import MultiHeadAttention
 from .cache import LayerCache
-from .compiled import LANES, SUFFIXES, Attention
+from .compiled import SUFFIXES, Attention, address, fits
 from .packing import Packing
 
 
 def is_supported(attention: MultiHeadAttention, memory: Tensor) -> bool:
     """Whether the kernels can do this attention over memory of this kind."""
-    return (
-        memory.device.type == "cpu"
-        and memory.dtype in SUFFIXES
-        and attention.score.is_plain
-        and attention.d_k % LANES == 0
-        and attention.d_v % LANES == 0
-    )
+    return attention.score.is_plain and fits(memory, attention.d_k, attention.d_v)
 
 
 class CompiledPast:
@@ -94,11 +88,11 @@ class CompiledCache:
         out = projected.new_empty(*projected.shape[:2], attention.num_heads * attention.d_v)
         getattr(self._past.library, f"attend_past_{self._suffix}")(
             byref(_numbers(attention, projected, steps[-1], out)),
-            _address(steps[-1]),
-            _address(out),
+            address(steps[-1]),
+            address(out),
             c_int64(len(steps)),
             (c_void_p * len(steps))(*(rows.data_ptr() for rows in steps)),
-            _address(first),
+            address(first),
             c_int64(ancestors.size(2)),
             c_int64(width_k),
             c_int64(2 * width_k),
@@ -119,12 +113,12 @@ class CompiledCache:
         out = queries.new_empty(*queries.shape[:2], attention.num_heads * attention.d_v)
         getattr(self._past.library, f"attend_memory_{self._suffix}")(
             byref(_numbers(attention, queries, self._memory, out)),
-            _address(queries),
-            _address(out),
+            address(queries),
+            address(out),
             c_int64(queries.size(1)),
-            _address(self._memory),
-            _address(self._past.starts),
-            _address(self._past.lengths),
+            address(self._memory),
+            address(self._past.starts),
+            address(self._past.lengths),
         )
         return out, None
 
@@ -140,7 +134,3 @@ def _numbers(attention: MultiHeadAttention, q: Tensor, rows: Tensor, out: Tensor
         out.size(-1),
         attention.score.scale,
     )
-
-
-def _address(tensor: Tensor) -> c_void_p:
-    return c_void_p(tensor.data_ptr())
