@@ -10,6 +10,7 @@ from replay import recorder
 from transformer_plugin import recorded_step, scorers
 from transformer_plugin.beam_search import _History, beam_search
 from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.modules import compiled_residual
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.modules.packing import Packing
 from transformer_plugin.next_tokens import Rules
@@ -40,7 +41,13 @@ def sharp(build):
 
 
 @pytest.fixture
-def recordings(monkeypatch):
+def torch_alone(monkeypatch):
+    """A recorder sees torch's operations, not what else a CPU is asked to do."""
+    monkeypatch.setattr(compiled_residual, "kernels", lambda: None)
+
+
+@pytest.fixture
+def recordings(monkeypatch, torch_alone):
     """Steps are recorded, on a CPU; the recordings."""
     made = []
 
@@ -113,7 +120,9 @@ def test_most_steps_are_replayed(sharp, batch, recordings, monkeypatch):
     assert len(made) > 4 * len(recordings)
 
 
-def test_what_runs_out_of_memory_while_recording_is_halved(sharp, batch, monkeypatch):
+def test_what_runs_out_of_memory_while_recording_is_halved(
+    sharp, batch, torch_alone, monkeypatch
+):
     sizes = []
 
     def small_machine(step):

@@ -28,7 +28,7 @@ ALLOWED = {
     "criterion": {"modules", "throughput"},
     "noam": set(),
     "adam": set(),
-    "half_gradients": {"adam"},
+    "half_gradients": {"adam", "modules"},
     "finished": {"modules"},
     "next_tokens": {"modules", "finished"},
     "beam_search": {"finished", "next_tokens"},

@@ -13,6 +13,7 @@ from .modules.cache import Memory, Past
 from .modules.compiled import kernels
 from .modules.compiled_cache import CompiledPast, is_supported
 from .modules.layers import DecoderLayer, LayerShape
+from .modules.linear import linear
 from .modules.masked_cache import MaskedPast
 from .modules.packing import Packing, row_multiple
 from .modules.static_cache import StaticPast
@@ -110,7 +111,7 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
             static: give a ``StaticPast``, where there is one for this attention.
         """
         attentions = [layer.encoder_attention for layer in self.layers]
-        projected = [attention.key_value(memory) for attention in attentions]
+        projected = [linear(attention.key_value, memory) for attention in attentions]
         library = None
         if not need_weights and all(map(is_supported, attentions, projected)):
             library = kernels()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,8 +13,8 @@ from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
 from .adam import FusedAdam, VaswaniAdam
-
-_CPU_PIECE = 1 << 18  # numbers: with weights and moments about an inner cache
+from .modules import compiled_adam
+from .modules.compiled_adam import Adam
 
 
 class FP16Optimizer(FairseqFP16Optimizer):
@@ -21,7 +22,7 @@ class FP16Optimizer(FairseqFP16Optimizer):
     keeps the name, by which a checkpoint says whose state it holds.
 
     fairseq also keeps a float32 copy of the gradient, and passes over it six times an update.
-    Here a piece of it at a time is converted, scaled, used and forgotten.
+    Here it is converted and scaled where it is used: on a CPU number by number.
     """
 
     @classmethod
@@ -70,18 +71,16 @@ class FP16Optimizer(FairseqFP16Optimizer):
 def gradient_norm(
     parameters: list[nn.Parameter], aggregate: Callable[[Tensor], Tensor] | None = None
 ) -> Tensor:
-    """Euclidean norm of all gradients, in float32, of which no copy is made as a whole.
+    """Euclidean norm of all gradients, in float32.
 
     Args:
         aggregate: makes it that of all processes.
     """
     gradients = [p.grad.detach() for p in parameters if p.grad is not None]
-    if not gradients or gradients[0].is_cuda:
+    if not gradients or not all(map(compiled_adam.is_supported, gradients)):
         norm: Tensor = utils.clip_grad_norm_(parameters, 0, aggregate)
         return norm
-    pieces = [piece for g in gradients for piece in g.flatten().split(_CPU_PIECE)]
-    norms = [torch.linalg.vector_norm(piece, dtype=torch.float32) for piece in pieces]
-    norm = torch.linalg.vector_norm(torch.stack(norms))
+    norm = torch.cat([compiled_adam.square_sums(g) for g in gradients]).sum().sqrt()
     return norm if aggregate is None else aggregate(norm)
 
 
@@ -100,25 +99,40 @@ def update(
     """
     epsilon = adam.next_epsilon(group)
     steps = [_state(adam, p)["step"] for p in group["params"]]
-    for pieces in _pieces(_tensors(adam, p, rounded[p]) for p in group["params"]):
-        weights, means, squares, gradients, copies = map(list, zip(*pieces, strict=True))
-        exact = [torch.empty_like(w) for w in weights]
-        torch._foreach_copy_(exact, gradients)
-        torch._foreach_mul_(exact, factor)
-        adamw(
-            *(weights, exact, means, squares, []),
-            list(steps[0].repeat(len(weights)).unbind()),  # each is counted up, and forgotten
-            fused=True,
-            amsgrad=False,
-            beta1=group["betas"][0],
-            beta2=group["betas"][1],
-            lr=group["lr"],
-            weight_decay=group["weight_decay"],
-            eps=epsilon,
-            maximize=False,
-        )
-        torch._foreach_copy_(copies, weights)
-    torch._foreach_add_(steps, 1)
+    tensors = [_tensors(adam, p, rounded[p]) for p in group["params"]]
+    if all(compiled_adam.is_supported(gradient) for gradient, *_ in tensors):
+        numbers = _numbers(group, int(steps[0]) + 1, epsilon, float(factor))
+        for each in tensors:
+            compiled_adam.update(numbers, *each)
+        torch._foreach_add_(steps, 1)
+        return
+    gradients, weights, means, squares, copies = map(list, zip(*tensors, strict=True))
+    exact = [torch.empty_like(w) for w in weights]
+    torch._foreach_copy_(exact, gradients)
+    torch._foreach_mul_(exact, factor)
+    adamw(
+        *(weights, exact, means, squares, [], steps),
+        fused=True,
+        amsgrad=False,
+        beta1=group["betas"][0],
+        beta2=group["betas"][1],
+        lr=group["lr"],
+        weight_decay=group["weight_decay"],
+        eps=epsilon,
+        maximize=False,
+    )
+    torch._foreach_copy_(copies, weights)
+
+
+def _numbers(group: dict[str, Any], step: int, epsilon: float, factor: float) -> Adam:
+    """torch's formula, for the kernel."""
+    beta1, beta2 = group["betas"]
+    return Adam(
+        *(factor, beta1, beta2),
+        group["lr"] / (1 - beta1**step),
+        1 / math.sqrt(1 - beta2**step),
+        *(epsilon, 1 - group["lr"] * group["weight_decay"]),
+    )
 
 
 def _state(adam: FusedAdam, parameter: nn.Parameter) -> dict[str, Tensor]:
@@ -132,27 +146,8 @@ def _state(adam: FusedAdam, parameter: nn.Parameter) -> dict[str, Tensor]:
 
 
 def _tensors(adam: FusedAdam, parameter: nn.Parameter, copy: nn.Parameter) -> list[Tensor]:
-    """Weights, moments, gradient and rounded weights, one after another, ``[n]`` each."""
+    """Gradient, weights, moments and rounded weights."""
     state = _state(adam, parameter)
     gradient = torch.zeros_like(copy) if copy.grad is None else copy.grad
-    whole = (parameter, state["exp_avg"], state["exp_avg_sq"], gradient.contiguous(), copy)
-    return [tensor.detach().view(-1) for tensor in whole]
-
-
-def _pieces(parameters: Iterable[list[Tensor]]) -> Iterator[list[list[Tensor]]]:
-    """The parameters' tensors in pieces that go together: about ``_CPU_PIECE`` numbers, or all
-    where a GPU has them."""
-    together: list[list[Tensor]] = []
-    room = _CPU_PIECE
-    for tensors in parameters:
-        if tensors[0].is_cuda:
-            together.append(tensors)
-            continue
-        for piece in zip(*(tensor.split(_CPU_PIECE) for tensor in tensors), strict=True):
-            if room < piece[0].numel():
-                yield together
-                together, room = [], _CPU_PIECE
-            together.append(list(piece))
-            room -= piece[0].numel()
-    if together:
-        yield together
+    whole = (gradient, parameter, state["exp_avg"], state["exp_avg_sq"], copy)
+    return [tensor.detach() for tensor in whole]

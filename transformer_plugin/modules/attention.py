@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from . import compiled_attention, flash_attention
 from .attention_score import AttentionScore
+from .linear import linear
 from .packing import Packing
 
 
@@ -138,21 +139,23 @@ class MultiHeadAttention(nn.Module):
             ``[N, D]`` and the weights ``[B, H, T, S]`` in float32, or None.
         """
         if not self.encoder_decoder:
-            rows, memory_rows, keys = self.query_key_value(x), None, packing
+            rows, memory_rows, keys = linear(self.query_key_value, x), None, packing
         elif memory is None or memory_packing is None:
             raise ValueError("encoder-decoder attention needs memory and memory_packing")
         else:
-            rows, memory_rows, keys = self.query(x), self.key_value(memory), memory_packing
+            rows, keys = linear(self.query, x), memory_packing
+            memory_rows = linear(self.key_value, memory)
         if not need_weights and self._is_plain():
             if compiled_attention.is_supported(rows, self.d_k, self.d_v):
                 numbers = (self.num_heads, self.d_k, self.d_v, self.score.scale)
                 heads = compiled_attention.PackedHeads(*numbers, packing, keys, causal)
-                return self.output(compiled_attention.attend(heads, rows, memory_rows)), None
+                context = compiled_attention.attend(heads, rows, memory_rows)
+                return linear(self.output, context), None
             if flash_attention.is_supported(rows, self.d_k, self.d_v):
                 by_head = self._split(rows.unsqueeze(0), _one_batch(memory_rows))
                 q, k, v = (x.squeeze(0).transpose(0, 1) for x in by_head)  # [N, H, K]
                 context = flash_attention.attend(q, k, v, packing, keys, causal, self.score.scale)
-                return self.output(context.flatten(1)), None
+                return linear(self.output, context.flatten(1)), None
         q, k, v = self._split(
             packing.pad(rows), None if memory_rows is None else keys.pad(memory_rows)
         )
@@ -162,7 +165,7 @@ class MultiHeadAttention(nn.Module):
             near = position_mask(packing.max_length, causal, self.window, x.device)
             allowed, causal = (near if allowed is None else near & allowed), False
         context, weights = self.attend(q, k, v, allowed, causal, need_weights)
-        return self.output(packing.pack(context)), weights
+        return linear(self.output, packing.pack(context)), weights
 
     def _is_plain(self) -> bool:
         """Whether this is equation (1) without dropout or window."""

@@ -3,11 +3,11 @@
 // Plain C functions for compiled.py; tensors are given by their first element.
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
+#include "parallel.h"
 #include "vectors.h"
 
 namespace {
@@ -60,13 +60,16 @@ void multiply(Matrix a, int64_t rows, int64_t depth, const float* b, int64_t b_r
     if (columns) multiply_rows<8, 1>(a, rows, b, b_row, depth, c, c_row, add);
 }
 
-// Rows of a tensor as float32, one behind another, times `factor`.
+// Rows of a tensor as float32, one behind another, times `factor`. The next head's, on their right,
+// are asked for already.
 template <class Number>
 void read(const Number* from, int64_t row, int64_t rows, int64_t width, float* to,
           float factor = 1) {
     for (int64_t i = 0; i < rows; ++i)
-        for (int64_t j = 0; j < width; j += kLanes)
+        for (int64_t j = 0; j < width; j += kLanes) {
+            __builtin_prefetch(from + i * row + width + j);
             store(load(from + i * row + j) * factor, to + i * width + j);
+        }
 }
 
 template <class Number>
@@ -238,26 +241,14 @@ void attend_back(const Sentences& s, int64_t task, const Number* q, const Number
     write(dv, head.keys, s.d_v, v_gradient + head.v, s.key_row);
 }
 
-// GOMP_parallel, of the OpenMP library that torch works with, whose threads are at hand; calls a
-// function in so many of them. Null: there is none.
-typedef void (*Parallel)(void (*)(void*), void*, unsigned, unsigned);
-
-// body(i) for i below count, each as soon as a thread is free.
+// body(task) for each head of each sentence: those of a sentence, whose numbers lie in the same
+// rows, one after another in one thread where there are sentences enough for all threads.
 template <class Body>
-void for_each(int64_t count, Parallel parallel, int64_t threads, Body body) {
-    struct Work {
-        std::atomic<int64_t> next;
-        int64_t count;
-        Body& body;
-    } work{{0}, count, body};
-    const auto take_part = [](void* shared) {
-        Work& work = *static_cast<Work*>(shared);
-        for (int64_t i; (i = work.next++) < work.count;) work.body(i);
-    };
-    if (parallel && threads > 1)
-        parallel(take_part, &work, threads, 0);
-    else
-        take_part(&work);
+void for_each_head(const Sentences& s, Parallel parallel, int64_t threads, Body body) {
+    const int64_t together = s.count < 4 * threads ? 1 : s.heads;
+    for_each(s.count * s.heads / together, parallel, threads, [=](int64_t group) {
+        for (int64_t task = group * together; task < (group + 1) * together; ++task) body(task);
+    });
 }
 
 }  // namespace
@@ -267,14 +258,14 @@ void for_each(int64_t count, Parallel parallel, int64_t threads, Body body) {
     extern "C" void attend_##suffix(const Sentences* s, Parallel parallel, int64_t threads,      \
                                     const Number* q, const Number* k, const Number* v,           \
                                     Number* out) {                                               \
-        for_each(s->count * s->heads, parallel, threads,                                         \
-                 [=](int64_t task) { attend(*s, task, q, k, v, out); });                         \
+        for_each_head(*s, parallel, threads,                                                     \
+                      [=](int64_t task) { attend(*s, task, q, k, v, out); });                    \
     }                                                                                            \
     extern "C" void attend_back_##suffix(                                                        \
         const Sentences* s, Parallel parallel, int64_t threads, const Number* q,                 \
         const Number* k, const Number* v, const Number* gradient, Number* q_gradient,            \
         Number* k_gradient, Number* v_gradient) {                                                \
-        for_each(s->count * s->heads, parallel, threads, [=](int64_t task) {                     \
+        for_each_head(*s, parallel, threads, [=](int64_t task) {                                 \
             attend_back(*s, task, q, k, v, gradient, q_gradient, k_gradient, v_gradient);        \
         });                                                                                      \
     }

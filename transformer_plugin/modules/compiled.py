@@ -19,11 +19,12 @@ from torch import Tensor
 logger = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent
-SOURCES = [FOLDER / "attention_kernels.cpp", FOLDER / "decoding_kernels.cpp"]
-HEADERS = [FOLDER / "vectors.h"]
+SOURCES = sorted(FOLDER.glob("*.cpp"))
+HEADERS = sorted(FOLDER.glob("*.h"))
 LANES = 16  # widths of heads must be multiples of it
 SUFFIXES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
-_FLAGS = ["-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC"]
+_FLAGS = ["-std=c++17", "-O3", "-march=native", "-shared", "-fPIC"]
+_FLAGS += ["-ffp-contract=fast", "-fno-math-errno"]
 _SECONDS = 240  # for the compiler
 
 
@@ -57,9 +58,22 @@ def fits(rows: Tensor, d_k: int, d_v: int) -> bool:
     )
 
 
-def address(tensor: Tensor) -> c_void_p:
-    """Where its first number is."""
-    return c_void_p(tensor.data_ptr())
+def address(tensor: Tensor | None) -> c_void_p:
+    """Where its first number is; null without a tensor."""
+    return c_void_p(None if tensor is None else tensor.data_ptr())
+
+
+def threads() -> tuple[c_void_p, c_int64]:
+    """What a kernel needs to work in as many threads as torch has: the way into them, and their
+    number."""
+    return _way_into_threads(), c_int64(torch.get_num_threads())
+
+
+@functools.cache
+def _way_into_threads() -> c_void_p:
+    """That of the OpenMP library that torch brings along; null without one."""
+    parallel = getattr(ctypes.CDLL(None), "GOMP_parallel", None)
+    return c_void_p() if parallel is None else ctypes.cast(parallel, c_void_p)
 
 
 @functools.cache

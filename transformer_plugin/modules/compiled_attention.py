@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from ctypes import byref, c_float, c_int64, c_void_p
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from .compiled import SUFFIXES, address, fits, kernels
+from .compiled import SUFFIXES, address, fits, kernels, threads
 from .packing import Packing
 
 
@@ -134,14 +133,6 @@ def _run(
     )
     getattr(kernels(), f"{name}_{SUFFIXES[out.dtype]}")(
         byref(sentences),
-        _threads(),
-        c_int64(torch.get_num_threads()),
+        *threads(),
         *map(address, given + wanted),
     )
-
-
-@functools.cache
-def _threads() -> c_void_p:
-    """The way into the threads of the OpenMP library that torch brings along; null without one."""
-    parallel = getattr(ctypes.CDLL(None), "GOMP_parallel", None)
-    return c_void_p() if parallel is None else ctypes.cast(parallel, c_void_p)

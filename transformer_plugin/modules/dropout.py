@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-_LANE_VALUES = 1 << 16  # a 64-bit random number decides four elements
+LANE_VALUES = 1 << 16  # a 64-bit random number decides four elements
 
 
 def kept(like: Tensor, rate: float) -> Tensor:
@@ -17,7 +17,7 @@ def kept(like: Tensor, rate: float) -> Tensor:
     words = torch.empty((like.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     lanes = words.view(torch.int16)[: like.numel()].view(like.shape)
     mask = torch.empty(like.shape, dtype=like.dtype)
-    return torch.ge(lanes, round(rate * _LANE_VALUES) - _LANE_VALUES // 2, out=mask)
+    return torch.ge(lanes, round(rate * LANE_VALUES) - LANE_VALUES // 2, out=mask)
 
 
 def dropout(x: Tensor, rate: float) -> Tensor:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .linear import linear
+
 
 class PositionwiseFeedForward(nn.Module):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, equation (2).
@@ -23,7 +25,7 @@ class PositionwiseFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``[..., D]`` to ``[..., D]``."""
-        hidden = F.relu_(self.inner(x))
+        hidden = linear(self.inner, x, relu=True)
         if self.dropout:
             hidden = F.dropout(hidden, self.dropout, self.training)
-        return self.outer(hidden)
+        return linear(self.outer, hidden)

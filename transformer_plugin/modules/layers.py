@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from .attention import MultiHeadAttention
 from .cache import LayerCache
 from .feed_forward import PositionwiseFeedForward
+from .linear import linear
 from .packing import Packing
 from .recompute import may_recompute
 from .residual import Residual
@@ -155,15 +156,16 @@ class DecoderLayer(nn.Module):
 
         def self_attention(x: Tensor) -> Tensor:
             attention = self.self_attention
-            return attention.output(cache.self_attention(attention, attention.query_key_value(x)))
+            projected = linear(attention.query_key_value, x)
+            return linear(attention.output, cache.self_attention(attention, projected))
 
         def encoder_attention(x: Tensor) -> Tensor:
             nonlocal encoder_weights
             attention = self.encoder_attention
             context, encoder_weights = cache.encoder_attention(
-                attention, attention.query(x), need_weights
+                attention, linear(attention.query, x), need_weights
             )
-            return attention.output(context)
+            return linear(attention.output, context)
 
         x = self.self_attention_residual(x, self_attention)
         x = self.encoder_attention_residual(x, encoder_attention)

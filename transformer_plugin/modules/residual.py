@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
+from . import compiled_residual
 from .dropout import residual_dropout
 
 
@@ -28,5 +29,10 @@ class Residual(nn.Module):
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """``[..., D]`` to ``[..., D]``."""
         y = sublayer(self.norm(x) if self.pre_norm else x)
-        y = residual_dropout(x, y, self.dropout if self.training else 0.0)
-        return y if self.pre_norm else self.norm(y)
+        rate = self.dropout if self.training else 0.0
+        if self.pre_norm:
+            return residual_dropout(x, y, rate)
+        if compiled_residual.is_supported(x, y, self.norm):
+            return compiled_residual.residual_norm(x, y, rate, self.norm)
+        normalised: Tensor = self.norm(residual_dropout(x, y, rate))
+        return normalised

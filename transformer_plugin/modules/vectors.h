@@ -6,6 +6,10 @@
 #include <cstring>
 #include <limits>
 
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
 namespace {
 
 constexpr int kLanes = 16;
@@ -48,16 +52,35 @@ Floats load(const Number* x, int rest, float filler) {
 void store(Floats v, float* x) { std::memcpy(x, &v, sizeof v); }
 
 void store(Floats v, BFloat16* x) {  // rounded to nearest, ties to even
+#ifdef __AVX512BF16__
+    __m512 wide;
+    std::memcpy(&wide, &v, sizeof v);
+    const __m256bh upper = _mm512_cvtneps_pbh(wide);
+#else
     Ints bits;
     std::memcpy(&bits, &v, sizeof v);
     bits += 0x7fff + ((bits >> 16) & 1);
     const Halves upper = __builtin_convertvector(bits >> 16, Halves);
+#endif
     std::memcpy(x, &upper, sizeof upper);
 }
 
 Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 
-// The lower and upper half of a vector, put together until one number is left.
+// What is left when the lower and the upper half of a vector are put together, and so on.
+#ifdef __AVX512F__
+float sum(Floats v) {
+    __m512 x;
+    std::memcpy(&x, &v, sizeof v);
+    return _mm512_reduce_add_ps(x);
+}
+
+float largest(Floats v) {
+    __m512 x;
+    std::memcpy(&x, &v, sizeof v);
+    return _mm512_reduce_max_ps(x);
+}
+#else
 template <class Put>
 float reduced(Floats v, Put put) {
     float x[kLanes];
@@ -74,6 +97,7 @@ float sum(Floats v) {
 float largest(Floats v) {
     return reduced(v, [](float a, float b) { return a > b ? a : b; });
 }
+#endif
 
 // e^x for x <= 0, to two units in the last place; 0 below -87. As Cephes' expf: 2^n times a
 // polynomial of the rest.

@@ -1,0 +1,67 @@
+"""Linear maps whose bias and ReLU cost no pass of their own in bf16 on a CPU."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.nn import functional as F
+
+
+def linear(layer: nn.Module, x: Tensor, relu: bool = False) -> Tensor:
+    """x W^T + b, or its ReLU; ``[..., D]`` to ``[..., F]``.
+
+    Args:
+        layer: ``nn.Linear`` with a bias, or what quantisation put in its place.
+    """
+    if type(layer) is nn.Linear and _is_supported(x, layer.weight):
+        y: Tensor = _FusedLinear.apply(x, layer.weight, layer.bias, relu)
+        return y
+    y = layer(x)
+    return F.relu_(y) if relu else y
+
+
+def _is_supported(x: Tensor, weight: Tensor) -> bool:
+    return (
+        x.dtype == weight.dtype == torch.bfloat16
+        and x.device.type == weight.device.type == "cpu"
+        and not torch.compiler.is_compiling()
+        and _has_fused_product()
+    )
+
+
+@functools.cache
+def _has_fused_product() -> bool:
+    """Whether torch has oneDNN, and oneDNN bf16 for this processor."""
+    operations = torch.ops.mkldnn
+    return (
+        torch.backends.mkldnn.is_available()
+        and hasattr(operations, "_linear_pointwise")
+        and bool(operations._is_mkldnn_bf16_supported())
+    )
+
+
+class _FusedLinear(torch.autograd.Function):
+    """torch copies the bias into the result, adds the product to it, and takes the ReLU after it;
+    oneDNN does all that while a part of the product is in registers."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
+        activation = "relu" if relu else "none"
+        y: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, [], "")
+        ctx.save_for_backward(x, weight, *([y] if relu else []))
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_y):  # type: ignore[no-untyped-def]
+        x, weight, *of_relu = ctx.saved_tensors
+        if of_relu:
+            grad_y = torch.ops.aten.threshold_backward(grad_y, of_relu[0], 0)
+        rows, grad_rows = x.flatten(0, -2), grad_y.flatten(0, -2)
+        transposed = grad_rows.t()
+        if transposed.size(0) < rows.size(1):  # oneDNN is slow with it, and the copy is small
+            transposed = transposed.contiguous()
+        return grad_y @ weight, transposed @ rows, grad_rows.sum(dim=0), None
