@@ -60,8 +60,5 @@ class _FusedLinear(torch.autograd.Function):
         x, weight, *of_relu = ctx.saved_tensors
         if of_relu:
             grad_y = torch.ops.aten.threshold_backward(grad_y, of_relu[0], 0)
-        rows, grad_rows = x.flatten(0, -2), grad_y.flatten(0, -2)
-        transposed = grad_rows.t()
-        if transposed.size(0) < rows.size(1):  # oneDNN is slow with it, and the copy is small
-            transposed = transposed.contiguous()
-        return grad_y @ weight, transposed @ rows, grad_rows.sum(dim=0), None
+        grad_rows = grad_y.flatten(0, -2)
+        return grad_y @ weight, grad_rows.t() @ x.flatten(0, -2), grad_rows.sum(dim=0), None
