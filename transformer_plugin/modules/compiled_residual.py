@@ -31,6 +31,7 @@ def is_supported(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> bool:
     return (
         x.dtype == y.dtype == norm.weight.dtype
         and fits(x, x.size(-1), x.size(-1))
+        and torch.is_grad_enabled()  # else there is little to gain, and the call costs more
         and not torch.compiler.is_compiling()
         and kernels() is not None
     )

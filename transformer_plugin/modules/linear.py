@@ -17,7 +17,8 @@ def linear(layer: nn.Module, x: Tensor, relu: bool = False) -> Tensor:
         layer: ``nn.Linear`` with a bias, or what quantisation put in its place.
     """
     if type(layer) is nn.Linear and _is_supported(x, layer.weight):
-        y: Tensor = _FusedLinear.apply(x, layer.weight, layer.bias, relu)
+        fused = _FusedLinear.apply if torch.is_grad_enabled() else _fused_linear
+        y: Tensor = fused(x, layer.weight, layer.bias, relu)
         return y
     y = layer(x)
     return F.relu_(y) if relu else y
@@ -43,14 +44,19 @@ def _has_fused_product() -> bool:
     )
 
 
+def _fused_linear(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
+    activation = "relu" if relu else "none"
+    y: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, activation, [], "")
+    return y
+
+
 class _FusedLinear(torch.autograd.Function):
     """torch copies the bias into the result, adds the product to it, and takes the ReLU after it;
     oneDNN does all that while a part of the product is in registers."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
-        activation = "relu" if relu else "none"
-        y: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, [], "")
+        y = _fused_linear(x, weight, bias, relu)
         ctx.save_for_backward(x, weight, *([y] if relu else []))
         return y
 
