@@ -195,4 +195,4 @@ def test_a_step_of_the_search_waits_for_one_number(sharp, recordings, monkeypatc
         scorer = ModelScorer(model, lengths, 4)
         assert beam_search(scorer, longest, rules(4)) == "found"
     assert isinstance(scorer.features, RecordedStep)
-    assert asked == [torch.Size([])] * 22  # the longest; then one number a step
+    assert asked == [torch.Size([])] * 23  # the longest and shortest; then one number a step

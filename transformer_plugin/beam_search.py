@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -55,7 +56,7 @@ def beam_search(
     """
     device, beam_size = max_lengths.device, rules.beam_size
     batch_size, steps = max_lengths.size(0), int(max_lengths.max()) + 1
-    candidates = 2 * beam_size
+    shortest = int(max_lengths.min())
     finished = Finished(max_lengths, beam_size, rules.length_penalty, rules.stop_rule)
     rows = torch.arange(batch_size, device=device)  # the sentences still searched
     live = torch.zeros(batch_size, 1, device=device)  # one empty hypothesis, k after a step
@@ -65,30 +66,22 @@ def beam_search(
     history = _History(batch_size, beam_size, device)
 
     for step in range(steps):
-        forced = _forced_tokens(rules, step, max_lengths, prefix)
+        forced = None
+        if prefix is not None or step >= shortest:
+            forced = _forced_tokens(rules, step, max_lengths, prefix)
         top, classes, forced_log_p = likeliest_tokens(rules, scorer, tokens, step, forced)
-        log_probs = (live.unsqueeze(2) + top).flatten(1)
-        missing = (0, max(0, candidates - log_probs.size(1)))  # of a tiny vocabulary
-        cand, index = pad(log_probs, missing, value=-math.inf).topk(candidates, dim=1)
-        parents = (index // classes.size(2)).clamp_max(live.size(1) - 1)
-        cand_tokens = pad(classes.flatten(1), missing).gather(1, index)
-
-        is_forced = forced.ge(0).unsqueeze(1)
-        forced_cand, forced_parents = (live + forced_log_p).sort(dim=1, descending=True)
-        rest = (0, candidates - forced_cand.size(1))
-        cand = torch.where(is_forced, pad(forced_cand, rest, value=-math.inf), cand)
-        parents = torch.where(is_forced, pad(forced_parents, rest), parents)
-        cand_tokens = torch.where(is_forced, forced.unsqueeze(1), cand_tokens)
-
-        ended = cand_tokens.eq(rules.eos) & cand.isfinite()
-        finished.add(rows, step, ended, cand, parents)
-        order = torch.arange(candidates, device=device) + ended * candidates
-        chosen = order.topk(beam_size, dim=1, largest=False).indices
-        live = cand.masked_fill(ended, -math.inf).gather(1, chosen)
-        parents = parents.gather(1, chosen)
-        tokens = cand_tokens.gather(1, chosen)
+        found = _Continuations.of(live, top, classes, 2 * beam_size)
+        if forced is not None:
+            found = found.forced(forced, live + forced_log_p)
+        ended = found.tokens.eq(rules.eos) & found.log_probs.isfinite()
+        if device.type != "cpu" or ended.any():  # a GPU's host does not wait to know
+            finished.add(rows, step, ended, found.log_probs, found.parents)
+            live, parents, tokens = found.without(ended, beam_size)
+        else:
+            live, parents, tokens = (each[:, :beam_size] for each in found)
         history.record(rows, tokens, parents, live)
-        scorer.follow(parents)
+        if beam_size > 1:  # else there is but one to follow
+            scorer.follow(parents)
 
         over = finished.done(rows, step, live)
         num_live = rows.numel() - int(over.sum())  # what a GPU's host waits for, once a step
@@ -103,6 +96,57 @@ def beam_search(
             max_lengths = max_lengths[remaining]
             prefix = None if prefix is None else prefix[remaining]
     return history.hypotheses(finished, rules.eos)
+
+
+class _Continuations(NamedTuple):
+    """What each sentence may go on with, likeliest first, ``[b, 2k]`` each.
+
+    Attributes:
+        log_probs: of the whole hypothesis.
+        parents: the live hypothesis that it continues.
+        tokens: with which.
+    """
+
+    log_probs: Tensor
+    parents: Tensor
+    tokens: Tensor
+
+    @classmethod
+    def of(cls, live: Tensor, top: Tensor, classes: Tensor, number: int) -> _Continuations:
+        """The likeliest of all live hypotheses, ``[b, k]``, with what may follow each, ``[b, k,
+        2k]``."""
+        log_probs = (live.unsqueeze(2) + top).flatten(1)
+        tokens = classes.flatten(1)
+        missing = (0, number - log_probs.size(1))  # of a tiny vocabulary
+        if missing[1] > 0:
+            log_probs, tokens = pad(log_probs, missing, value=-math.inf), pad(tokens, missing)
+        best, index = log_probs.topk(number, dim=1)
+        parents = (index // classes.size(2)).clamp_max(live.size(1) - 1)
+        return cls(best, parents, tokens.gather(1, index))
+
+    def forced(self, tokens: Tensor, log_probs: Tensor) -> _Continuations:
+        """With nothing but the forced token, ``[b]``, where there is one; ``log_probs`` are those
+        of the live hypotheses that take it, ``[b, k]``."""
+        is_forced = tokens.ge(0).unsqueeze(1)
+        best, parents = log_probs.sort(dim=1, descending=True)
+        rest = (0, self.tokens.size(1) - best.size(1))
+        return _Continuations(
+            torch.where(is_forced, pad(best, rest, value=-math.inf), self.log_probs),
+            torch.where(is_forced, pad(parents, rest), self.parents),
+            torch.where(is_forced, tokens.unsqueeze(1), self.tokens),
+        )
+
+    def without(self, ended: Tensor, number: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The likeliest that have not ended."""
+        candidates = ended.size(1)
+        order = torch.arange(candidates, device=ended.device) + ended * candidates
+        chosen = order.topk(number, dim=1, largest=False).indices
+        log_probs = self.log_probs.masked_fill(ended, -math.inf)
+        return (
+            log_probs.gather(1, chosen),
+            self.parents.gather(1, chosen),
+            self.tokens.gather(1, chosen),
+        )
 
 
 def _forced_tokens(
@@ -136,25 +180,27 @@ class _History:
             (self.parents, parents),
             (self.log_probs, log_probs),
         ):
-            whole = torch.zeros(self.shape, dtype=values.dtype, device=self.device)
-            steps.append(whole.index_copy_(0, rows, values))
+            if rows.size(0) < self.shape[0]:  # the places of the others hold nothing
+                whole = torch.zeros(self.shape, dtype=values.dtype, device=self.device)
+                values = whole.index_copy_(0, rows, values)
+            steps.append(values)
 
     def hypotheses(self, finished: Finished, eos: int) -> list[list[Hypothesis]]:
         """Follows each finished hypothesis back to its first token."""
         steps = len(self.tokens)
         ends, beam = finished.steps, finished.parents
-        tokens = torch.full((*self.shape, steps), eos, device=self.device)
-        beams = torch.zeros_like(tokens)
-        totals = torch.zeros(*self.shape, steps, device=self.device)
+        inside = ends.unsqueeze(2) > torch.arange(steps, device=self.device)  # [B, k, T]
+        # Hypothesis `beam` was live after a step and had come from another, which its parent says.
+        beams = [beam]
         for step in range(steps - 1, -1, -1):
-            # Hypothesis `beam` was live after step - 1 and chose its token of `step` from there.
-            inside = ends > step
-            totals[..., step] = torch.where(
-                inside, self.log_probs[step].gather(1, beam), finished.log_probs
-            )
-            tokens[..., step] = torch.where(inside, self.tokens[step].gather(1, beam), eos)
-            beam = torch.where(inside, self.parents[step].gather(1, beam), beam)
-            beams[..., step] = beam
+            parent = self.parents[step].gather(1, beam)
+            beam = torch.where(inside[..., step], parent, beam)
+            beams.append(beam)
+        path = torch.stack(beams[::-1], dim=2)  # before each step, and after the last
+        before, after = path[..., :-1], path[..., 1:]
+        tokens = torch.stack(self.tokens, dim=2).gather(1, after).where(inside, eos)
+        totals = torch.stack(self.log_probs, dim=2).gather(1, after)
+        totals = totals.where(inside, finished.log_probs.unsqueeze(2))
         log_probs = totals.diff(dim=2, prepend=torch.zeros_like(totals[..., :1]))
         scores = finished.scores.cpu()
         lengths = torch.where(scores.isfinite(), ends.cpu() + 1, 0)
@@ -162,7 +208,7 @@ class _History:
         flat = lengths.flatten().tolist()
         parts = zip(
             scores.flatten().unbind(),
-            *(x.cpu()[inside].split(flat) for x in (tokens, log_probs, beams)),
+            *(x.cpu()[inside].split(flat) for x in (tokens, log_probs, before)),
             strict=True,
         )
         hypotheses = [Hypothesis(t, score, p, b) for score, t, p, b in parts]

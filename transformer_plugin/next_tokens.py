@@ -52,19 +52,22 @@ class Rules:
 
 
 def likeliest_tokens(
-    rules: Rules, scorer: Scorer, tokens: Tensor, step: int, forced: Tensor
+    rules: Rules, scorer: Scorer, tokens: Tensor, step: int, forced: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What may follow each of ``tokens``, ``[B, k]``.
 
     Args:
         step: from 0.
-        forced: the token that each sentence must take, ``[B]``, or -1.
+        forced: the token that each sentence must take, ``[B]``, or -1; None where all may choose.
 
     Returns:
         Log-probabilities and classes of at most 2k, ``[B, k, 2k]``, and the log-probability
         of the forced token, ``[B, k]``, which means nothing where none is forced.
     """
-    asked = forced.clamp_min(0).repeat_interleave(tokens.size(1))  # [B * k]
+    if forced is None:
+        asked = torch.zeros(tokens.numel(), dtype=torch.int64, device=tokens.device)
+    else:
+        asked = forced.clamp_min(0).repeat_interleave(tokens.size(1))  # [B * k]
     biases = {rules.pad: -math.inf}
     if rules.unknown_penalty:
         biases[rules.unk] = -rules.unknown_penalty

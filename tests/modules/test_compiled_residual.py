@@ -2,6 +2,7 @@
 
 from ctypes import c_void_p
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -68,6 +69,41 @@ def test_each_element_is_dropped_with_the_rate():
     pairs += [dropped[:, apart:] * dropped[:, :-apart] for apart in (1, 16, 32, 128)]
     for both in pairs:
         assert abs(both.mean() - rate**2) < 5 * (rate**2 / both.numel()) ** 0.5
+
+
+def philox(key, counters):
+    """Philox4x32-10 of counters ``[N]``, by its definition: four words of each, ``[N, 4]``."""
+    low = np.uint64(0xFFFFFFFF)
+    c = [counters & low, counters >> np.uint64(32), np.zeros_like(counters), counters * 0]
+    keys = [key & 0xFFFFFFFF, key >> 32]
+    for _ in range(10):
+        first, second = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [
+            second >> np.uint64(32) ^ c[1] ^ np.uint64(keys[0]),
+            second & low,
+            first >> np.uint64(32) ^ c[3] ^ np.uint64(keys[1]),
+            first & low,
+        ]
+        keys = [(keys[0] + 0x9E3779B9) % 2**32, (keys[1] + 0xBB67AE85) % 2**32]
+    return np.stack(c, axis=1)
+
+
+def test_random_numbers_are_those_of_philox():
+    assert [f"{word:08x}" for word in philox(0, np.zeros(1, np.uint64))[0]] == [
+        "6627e8d5", "e169c58d", "bc57ac4c", "9b00dbd8",  # the authors' known answer
+    ]  # fmt: skip
+    rate, width = 0.25, 144  # two blocks of sixteen counters a row, the second for one vector
+    norm, (x, y) = norm_of(width, torch.float32), inputs(width, torch.float32)
+    torch.manual_seed(3)
+    out = residual_norm(x, y, rate, norm)
+    (gradient,) = torch.autograd.grad(out.square().sum(), [y])
+    torch.manual_seed(3)
+    seed = int(torch.empty((), dtype=torch.int64).random_())
+    words = philox(seed, np.arange(ROWS * 2 * 16, dtype=np.uint64)).reshape(ROWS, 2, 16, 4)
+    halves = np.stack([words & np.uint64(0xFFFF), words >> np.uint64(16)], axis=-1)
+    # A vector holds the same half of the same word of all sixteen counters.
+    numbers = halves.transpose(0, 1, 3, 4, 2).reshape(ROWS, 256)[:, :width]
+    assert np.array_equal(gradient.eq(0).numpy(), numbers < rate * 65536)
 
 
 def test_the_seed_decides_and_not_the_threads(monkeypatch):

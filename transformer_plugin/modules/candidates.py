@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping
-from ctypes import byref
+from ctypes import addressof, byref, c_float, c_int64
 from typing import NamedTuple
 
 import torch
@@ -56,8 +56,8 @@ def _compiled(
     library: ctypes.CDLL, logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor
 ) -> Candidates:
     rows, num_classes = logits.shape
-    biased, bias = torch.tensor(list(biases)), torch.tensor(list(biases.values()))
-    choice = Choice(rows, num_classes, k, len(biases), biased.data_ptr(), bias.data_ptr())
+    biased, bias = (c_int64 * len(biases))(*biases), (c_float * len(biases))(*biases.values())
+    choice = Choice(rows, num_classes, k, len(biases), addressof(biased), addressof(bias))
     found = Candidates(
         torch.empty(rows, k), torch.empty(rows, k, dtype=torch.int64), torch.empty(rows)
     )

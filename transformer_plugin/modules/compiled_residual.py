@@ -40,7 +40,7 @@ def is_supported(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> bool:
 def residual_norm(x: Tensor, y: Tensor, rate: float, norm: nn.LayerNorm) -> Tensor:
     """LayerNorm(x + Dropout(y)), all ``[..., D]``.
 
-    Deviation: as in ``dropout``, ``rate`` is rounded to a multiple of 1 / 65,536.
+    The rate is rounded as in ``dropout``.
     """
     dropped = round(rate * LANE_VALUES)
     seed = int(torch.empty((), dtype=torch.int64).random_()) if dropped else 0
