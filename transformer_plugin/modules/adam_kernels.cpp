@@ -1,5 +1,5 @@
 // Adam (section 5.3) of float32 weights from gradients in bfloat16, in one pass over all of them.
-// Plain C functions for compiled.py; tensors are given by their first element.
+// Plain C functions for compiled_adam.py; tensors are given by their first element.
 
 #include <algorithm>
 #include <cmath>

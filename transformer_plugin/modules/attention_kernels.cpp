@@ -1,6 +1,6 @@
 // Attention over the rows of whole sentences, which lie one behind another, and its gradient:
 // no rectangle, no mask, and nothing kept for the way back but queries, keys and values.
-// Plain C functions for compiled.py; tensors are given by their first element.
+// Plain C functions for compiled_attention.py; tensors are given by their first element.
 
 #include <algorithm>
 #include <cstdint>

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping
-from ctypes import addressof, byref, c_float, c_int64
+from ctypes import addressof, byref, c_float, c_int64, c_void_p
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .compiled import SUFFIXES, Choice, address, kernels
+from .compiled import SUFFIXES, address, kernels
 from .log_normaliser import log_normaliser
 
 _LANES = 16  # numbers that a CPU compares at once
@@ -52,12 +52,22 @@ def likeliest(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor
     return Candidates(values - log_z, classes, asked_log_probs.squeeze(1))
 
 
+class _Choice(ctypes.Structure):
+    """``struct Choice``."""
+
+    _fields_ = [
+        *((name, c_int64) for name in ("rows", "num_classes", "k", "num_biases")),
+        ("biased", c_void_p),
+        ("biases", c_void_p),
+    ]
+
+
 def _compiled(
     library: ctypes.CDLL, logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor
 ) -> Candidates:
     rows, num_classes = logits.shape
     biased, bias = (c_int64 * len(biases))(*biases), (c_float * len(biases))(*biases.values())
-    choice = Choice(rows, num_classes, k, len(biases), addressof(biased), addressof(bias))
+    choice = _Choice(rows, num_classes, k, len(biases), addressof(biased), addressof(bias))
     found = Candidates(
         torch.empty(rows, k), torch.empty(rows, k, dtype=torch.int64), torch.empty(rows)
     )

@@ -10,7 +10,8 @@ import os
 import platform
 import subprocess
 import tempfile
-from ctypes import c_float, c_int64, c_void_p
+from collections.abc import Sequence
+from ctypes import byref, c_int64, c_void_p
 from pathlib import Path
 
 import torch
@@ -21,40 +22,19 @@ logger = logging.getLogger(__name__)
 FOLDER = Path(__file__).parent
 SOURCES = sorted(FOLDER.glob("*.cpp"))
 HEADERS = sorted(FOLDER.glob("*.h"))
-LANES = 16  # widths of heads must be multiples of it
+LANES = 16  # numbers that they take at once
 SUFFIXES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
-_FLAGS = ["-std=c++17", "-O3", "-march=native", "-shared", "-fPIC"]
-_FLAGS += ["-ffp-contract=fast", "-fno-math-errno"]
+_FLAGS = ["-std=c++17", "-shared", "-fPIC"]
+_FLAGS += ["-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno"]
 _SECONDS = 240  # for the compiler
 
 
-class Attention(ctypes.Structure):
-    """``struct Attention``; strides count numbers, not bytes."""
-
-    _fields_ = [
-        *((name, c_int64) for name in ("queries", "heads", "d_k", "d_v")),
-        *((name, c_int64) for name in ("query_stride", "row_stride", "out_stride")),
-        ("scale", c_float),
-    ]
-
-
-class Choice(ctypes.Structure):
-    """``struct Choice``."""
-
-    _fields_ = [
-        *((name, c_int64) for name in ("rows", "num_classes", "k", "num_biases")),
-        ("biased", c_void_p),
-        ("biases", c_void_p),
-    ]
-
-
-def fits(rows: Tensor, d_k: int, d_v: int) -> bool:
-    """Whether the kernels have a form for rows of this kind and heads this wide."""
+def fits(rows: Tensor, *widths: int) -> bool:
+    """Whether the kernels have a form for rows of this kind, with parts of these widths."""
     return (
         rows.device.type == "cpu"
         and rows.dtype in SUFFIXES
-        and d_k % LANES == 0
-        and d_v % LANES == 0
+        and all(width % LANES == 0 for width in widths)
     )
 
 
@@ -67,6 +47,14 @@ def threads() -> tuple[c_void_p, c_int64]:
     """What a kernel needs to work in as many threads as torch has: the way into them, and their
     number."""
     return _way_into_threads(), c_int64(torch.get_num_threads())
+
+
+def run(
+    name: str, dtype: torch.dtype, numbers: ctypes.Structure, tensors: Sequence[Tensor | None]
+) -> None:
+    """Calls a kernel for numbers of this type, in as many threads as torch has."""
+    kernel = getattr(kernels(), f"{name}_{SUFFIXES[dtype]}")
+    kernel(byref(numbers), *threads(), *map(address, tensors))
 
 
 @functools.cache

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_float, c_int64, c_void_p
+from ctypes import c_float, c_int64, c_void_p
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from .compiled import SUFFIXES, address, fits, kernels, threads
+from .compiled import fits, kernels, run
 from .packing import Packing
 
 
@@ -131,8 +131,4 @@ def _run(
         *(starts.data_ptr(), key_starts.data_ptr()),
         *(heads.causal, heads.scale),
     )
-    getattr(kernels(), f"{name}_{SUFFIXES[out.dtype]}")(
-        byref(sentences),
-        *threads(),
-        *map(address, given + wanted),
-    )
+    run(name, out.dtype, sentences, given + wanted)

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from ctypes import byref, c_int64, c_void_p
+from ctypes import byref, c_float, c_int64, c_void_p
 
 import torch
 from torch import Tensor
 
 from .attention import MultiHeadAttention
 from .cache import LayerCache
-from .compiled import SUFFIXES, Attention, address, fits
+from .compiled import SUFFIXES, address, fits
 from .packing import Packing
+
+
+class _Attention(ctypes.Structure):
+    """``struct Attention``; strides count numbers, not bytes."""
+
+    _fields_ = [
+        *((name, c_int64) for name in ("queries", "heads", "d_k", "d_v")),
+        *((name, c_int64) for name in ("query_stride", "row_stride", "out_stride")),
+        ("scale", c_float),
+    ]
 
 
 def is_supported(attention: MultiHeadAttention, memory: Tensor) -> bool:
@@ -123,8 +133,8 @@ class CompiledCache:
         return out, None
 
 
-def _numbers(attention: MultiHeadAttention, q: Tensor, rows: Tensor, out: Tensor) -> Attention:
-    return Attention(
+def _numbers(attention: MultiHeadAttention, q: Tensor, rows: Tensor, out: Tensor) -> _Attention:
+    return _Attention(
         q.size(0) * q.size(1),
         attention.num_heads,
         attention.d_k,

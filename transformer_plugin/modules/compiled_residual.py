@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_float, c_int64, c_uint64
+from ctypes import c_float, c_int64, c_uint64
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from .compiled import SUFFIXES, address, fits, kernels, threads
+from .compiled import fits, kernels, run
 from .dropout import LANE_VALUES
 
 _ROWS = 64  # kRows: those of a task, which sums its part of the gradients of gain and bias
@@ -30,7 +30,7 @@ def is_supported(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> bool:
     """Whether the kernels can normalise the sum of such tensors."""
     return (
         x.dtype == y.dtype == norm.weight.dtype
-        and fits(x, x.size(-1), x.size(-1))
+        and fits(x, x.size(-1))
         and torch.is_grad_enabled()  # else there is little to gain, and the call costs more
         and not torch.compiler.is_compiling()
         and kernels() is not None
@@ -61,7 +61,7 @@ class _ResidualNorm(torch.autograd.Function):
     ) -> Tensor:
         total, out = torch.empty_like(x), torch.empty_like(x)
         moments = torch.empty(2, numbers.rows)  # mean, 1 / deviation
-        _run("residual_norm", numbers, out, [x, y, gain, bias, total, *moments, out])
+        run("residual_norm", x.dtype, numbers, [x, y, gain, bias, total, *moments, out])
         ctx.save_for_backward(total, moments, gain)
         ctx.numbers = numbers  # type: ignore[attr-defined]
         return out
@@ -75,13 +75,6 @@ class _ResidualNorm(torch.autograd.Function):
         grad_y = torch.empty_like(total) if numbers.dropped else None
         shares = torch.zeros(-(-numbers.rows // _ROWS), 2, numbers.width)
         given = [grad_out.contiguous(), total, *moments, gain]
-        _run("residual_norm_back", numbers, total, [*given, grad_x, grad_y, shares])
+        run("residual_norm_back", total.dtype, numbers, [*given, grad_x, grad_y, shares])
         grad_gain, grad_bias = shares.sum(dim=0).to(gain.dtype)
         return None, grad_x, grad_x if grad_y is None else grad_y, grad_gain, grad_bias
-
-
-def _run(name: str, numbers: _Residual, like: Tensor, tensors: list[Tensor | None]) -> None:
-    """Calls a kernel, in as many threads as torch has."""
-    getattr(kernels(), f"{name}_{SUFFIXES[like.dtype]}")(
-        byref(numbers), *threads(), *map(address, tensors)
-    )

@@ -1,6 +1,7 @@
 // What torch has no kernel for in step-by-step decoding on a CPU: attention with one query a
 // hypothesis over keys that lie anywhere, and the likeliest classes with their normaliser.
-// Plain C functions for compiled.py; tensors are given by their first element.
+// Plain C functions for compiled_cache.py and candidates.py; tensors are given by their first
+// element.
 
 #include <algorithm>
 #include <cmath>
@@ -51,7 +52,7 @@ void attend(const Number* q, Number* out, int count, Key key, Value value, int d
     for (; i < d_v; i += kLanes) average<1>(count, value, i, scores, share, out);
 }
 
-struct Attention {  // as compiled.py's
+struct Attention {  // as compiled_cache.py's
     int64_t queries, heads, d_k, d_v, query_stride, row_stride, out_stride;
     float scale;
 };
@@ -151,7 +152,7 @@ void find_largest(const Number* x, int64_t size, const std::vector<float>& maxim
     }
 }
 
-struct Choice {  // as compiled.py's
+struct Choice {  // as candidates.py's
     int64_t rows, num_classes, k, num_biases;
     const int64_t* biased;  // classes whose log-probability is changed for the choice
     const float* biases;    // by so much; minus infinity takes them out

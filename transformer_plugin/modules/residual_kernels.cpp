@@ -1,7 +1,7 @@
 // LayerNorm(x + Dropout(y)) and its gradient, each in one pass over the rows. What dropout keeps is
 // not stored: it is drawn again on the way back.
-// Plain C functions for compiled.py; tensors are given by their first element, their rows lie one
-// behind another.
+// Plain C functions for compiled_residual.py; tensors are given by their first element, their rows
+// lie one behind another.
 
 #include <algorithm>
 #include <cmath>
