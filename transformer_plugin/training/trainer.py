@@ -22,6 +22,7 @@ from .durable_files import remove_unfinished
 from .freed_memory import keep_freed_memory
 from .interruption import listen
 from .last_good import newest_good
+from .lasting_objects import set_aside
 from .master_weights import full_state, master_weights, restore
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
@@ -158,6 +159,7 @@ class SafeTrainer(Trainer):
             logger.info("nothing to train: --max-update %d is reached", most)
             raise SystemExit(0)
         super().begin_epoch(epoch)
+        set_aside()
 
     @torch.no_grad()
     def _loss(self, sample: dict[str, Any]) -> Tensor:
