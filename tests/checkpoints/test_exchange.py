@@ -104,7 +104,8 @@ def data(tmp_path_factory, dictionary):
 def stock_runs(data, tmp_path_factory):
     """A stock run's checkpoint after 6 updates, and after 12."""
     folder = tmp_path_factory.mktemp("stock")
-    flags = (*STOCK, *STOCK_SHAPE, *LEARNING)
+    # Without a thread that loads batches when the process ends, and aborts it.
+    flags = (*STOCK, *STOCK_SHAPE, *LEARNING, "--data-buffer-size", "0")
     parts = train(data, folder / "parts", 6, *flags)
     return parts, train(data, folder / "whole", 12, *flags)
 

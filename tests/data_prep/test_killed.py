@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def test_a_worker_that_is_killed_is_named_and_leaves_nothing(step, tmp_path):
             lines = (f"{language} number {n} of many lines" for n in range(count))
             (tmp_path / f"{split}.{language}").write_text("".join(f"{x}\n" for x in lines))
     process = subprocess.Popen(
-        ["python", str(REPO / "data-prep/clean.py"), "--input", str(tmp_path), "--output",
+        [sys.executable, str(REPO / "data-prep/clean.py"), "--input", str(tmp_path), "--output",
          str(tmp_path / "run/clean"), *PAIR, "--workers", "2"],
         stderr=subprocess.PIPE, text=True)
     workers = Path(f"/proc/{process.pid}/task/{process.pid}/children")
@@ -93,7 +94,7 @@ def test_a_worker_that_is_killed_is_named_and_leaves_nothing(step, tmp_path):
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     script = ("import sys, time; sys.path.insert(0, sys.argv[1]); import parallel_blocks as p\n"
               "list(p.in_order(time.sleep, [60] * 4, 2))")
-    process = subprocess.Popen(["python", "-c", script, str(REPO / "data-prep")])
+    process = subprocess.Popen([sys.executable, "-c", script, str(REPO / "data-prep")])
     workers = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while len(found := workers.read_text().split()) < 2:
         time.sleep(0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,6 +18,7 @@ from torch import Tensor
 from ..checkpoints.safe_loading import load
 from ..half_gradients import FP16Optimizer
 from ..model import VaswaniTransformer
+from . import loading_threads
 from .divergence import LossWatch
 from .durable_files import remove_unfinished
 from .freed_memory import keep_freed_memory
@@ -50,6 +52,7 @@ class SafeTrainer(Trainer):
         limits = cfg.optimization
         self._time_left = TimeLeft(limits.max_update or 0, limits.max_epoch or 0)
         listen()
+        atexit.register(loading_threads.stop)
 
     def _build_optimizer(self) -> None:
         """As fairseq's, which looks for this class by its name."""

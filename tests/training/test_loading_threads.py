@@ -1,0 +1,45 @@
+"""A thread that loads batches when the process ends does not take it down."""
+
+import subprocess
+import sys
+
+LOADING = """
+import atexit, itertools, sys, threading, time
+import torch
+from fairseq.data.iterators import BufferedIterator
+from transformer_plugin.training import loading_threads
+
+class Batches:
+    def __iter__(self):
+        x = torch.randn(300, 300)
+        for _ in itertools.count():
+            for _ in range(50):
+                x = (x @ x).clamp(-1, 1)
+            yield x
+
+    def __len__(self):
+        return 1000
+
+if sys.argv[1] == "stopped":
+    atexit.register(loading_threads.stop)
+batches = BufferedIterator(int(sys.argv[2]), Batches())
+next(batches)
+time.sleep(float(sys.argv[3]))
+"""
+
+
+def ended(*arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING, *arguments], capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode
+
+
+def test_in_the_middle_of_a_batch():
+    assert ended("left alone", "1000", "0.2") < 0  # fairseq's own way
+    assert ended("stopped", "1000", "0.2") == 0
+
+
+def test_where_there_is_no_room_for_the_next():
+    assert ended("stopped", "1", "1") == 0
