@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -65,6 +66,8 @@ def in_order(
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool:
+        if sys.version_info < (3, 11, 5):  # which waits for ever to write to it (CPython 94777)
+            pool._call_queue._reader.close()
         raise BadInput(
             "a worker process was killed, probably for want of memory: give fewer --workers"
         ) from None

@@ -1,6 +1,7 @@
 """Updates from half-precision gradients against fairseq's, which copies them to float32."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -9,9 +10,9 @@ from omegaconf import OmegaConf
 
 from transformer_plugin.adam import VaswaniAdamConfig
 from transformer_plugin.half_gradients import FP16Optimizer
-from transformer_plugin.modules import compiled_adam
+from transformer_plugin.modules import compiled
 
-SIZES = [(140, 130), (7,), (300,), (11, 13)]
+SIZES = [(40, 30), (7,), (300,), (11, 13)]
 
 
 def configuration(**changes):
@@ -61,19 +62,45 @@ def assert_equal(ours, stock):
 
 
 @pytest.mark.parametrize("clip", [0.0, 0.5])
-@pytest.mark.parametrize("compiled", [True, False])
-def test_updates_are_fairseqs(build_parameters, monkeypatch, clip, compiled):
-    if not compiled:
-        monkeypatch.setattr(compiled_adam, "kernels", lambda: None)
+@pytest.mark.parametrize("compiled_one", [True, False])
+def test_updates_are_fairseqs(build_parameters, monkeypatch, clip, compiled_one):
+    if not compiled_one:
+        monkeypatch.setattr(compiled, "kernels", lambda: None)
     ours, stock = (
         kind.build_optimizer(configuration(), build_parameters())
         for kind in (FP16Optimizer, FairseqFP16Optimizer)
     )
     assert type(ours) is FP16Optimizer
     norms = updates(ours, ours.fp16_params, 8, clip=clip)
-    assert norms == pytest.approx(updates(stock, stock.fp16_params, 8, clip=clip), rel=1e-5)
+    assert norms == pytest.approx(updates(stock, stock.fp16_params, 8, clip=clip), rel=1e-6)
     assert all(p.grad is None for p in ours.fp32_params)
     assert_equal(ours, stock)
+
+
+@pytest.mark.parametrize("compiled_one, error", [(True, 1e-6), (False, 1e-5)])  # of the norm
+def test_an_update_of_many_numbers_is_adams_formula(monkeypatch, compiled_one, error):
+    """Of more numbers than a thread takes at once, and not a multiple of a vector's."""
+    if not compiled_one:
+        monkeypatch.setattr(compiled, "kernels", lambda: None)
+    torch.manual_seed(0)
+    parameter = torch.nn.Parameter(torch.randn(3 * 16_384 + 7).bfloat16())
+    optimizer = FP16Optimizer.build_optimizer(configuration(), [parameter])
+    w, m, v = parameter.detach().double(), 0, 0
+    beta1, beta2 = optimizer.optimizer.param_groups[0]["betas"]
+    for step in range(1, 4):
+        g = torch.randn(parameter.shape).bfloat16()
+        optimizer.zero_grad()
+        parameter.grad = g
+        optimizer._needs_sync = True
+        optimizer.multiply_grads(0.25)
+        g = 0.25 * g.double()
+        assert float(optimizer.clip_grad_norm(0.0)) == pytest.approx(float(g.norm()), rel=error)
+        optimizer.step()
+        m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g**2
+        rate = 0.01 * math.sqrt(1 - beta2**step) / (1 - beta1**step)
+        w = w * (1 - 0.01 * 0.01) - rate * m / (v.sqrt() + 1e-9)
+        torch.testing.assert_close(optimizer.fp32_params[0].double(), w, atol=1e-6, rtol=1e-6)
+        assert parameter.equal(optimizer.fp32_params[0].bfloat16())
 
 
 @pytest.mark.parametrize(

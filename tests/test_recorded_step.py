@@ -10,7 +10,6 @@ from replay import recorder
 from transformer_plugin import recorded_step, scorers
 from transformer_plugin.beam_search import _History, beam_search
 from transformer_plugin.generator import VaswaniGenerator
-from transformer_plugin.modules import compiled_residual
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.modules.packing import Packing
 from transformer_plugin.next_tokens import Rules
@@ -41,13 +40,7 @@ def sharp(build):
 
 
 @pytest.fixture
-def torch_alone(monkeypatch):
-    """A recorder sees torch's operations, not what else a CPU is asked to do."""
-    monkeypatch.setattr(compiled_residual, "kernels", lambda: None)
-
-
-@pytest.fixture
-def recordings(monkeypatch, torch_alone):
+def recordings(monkeypatch):
     """Steps are recorded, on a CPU; the recordings."""
     made = []
 
@@ -121,7 +114,7 @@ def test_most_steps_are_replayed(sharp, batch, recordings, monkeypatch):
 
 
 def test_what_runs_out_of_memory_while_recording_is_halved(
-    sharp, batch, torch_alone, monkeypatch
+    sharp, batch, monkeypatch
 ):
     sizes = []
 

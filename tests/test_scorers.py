@@ -7,8 +7,9 @@ import weakref
 import pytest
 import torch
 
-from transformer_plugin import decoder, scorers
+from transformer_plugin import scorers
 from transformer_plugin.beam_search import beam_search
+from transformer_plugin.modules import compiled
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.next_tokens import Rules
 
@@ -25,7 +26,7 @@ def no_collector():
 @pytest.mark.parametrize("kind", ["tables", "masks", "recorded"])
 def test_a_search_that_is_over_holds_nothing(build, batch, monkeypatch, no_collector, kind):
     if kind != "tables":
-        monkeypatch.setattr(decoder, "kernels", lambda: None)
+        monkeypatch.setattr(compiled, "kernels", lambda: None)
     if kind == "recorded":  # by a recorder that refuses
         monkeypatch.setattr(scorers, "default_recorder", lambda _device: lambda step: step)
     lp = functools.partial(gnmt_length_penalty, alpha=0.6)

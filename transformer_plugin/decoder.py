@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from .embedding import embed
 from .modules.cache import Memory, Past
-from .modules.compiled import kernels
 from .modules.compiled_cache import CompiledPast, is_supported
 from .modules.layers import DecoderLayer, LayerShape
 from .modules.linear import linear
@@ -112,11 +111,8 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         """
         attentions = [layer.encoder_attention for layer in self.layers]
         projected = [linear(attention.key_value, memory) for attention in attentions]
-        library = None
         if not need_weights and all(map(is_supported, attentions, projected)):
-            library = kernels()
-        if library is not None:
-            return CompiledPast(library, projected, packing)
+            return CompiledPast(projected, packing)
         memories = [
             Memory(*attention.memory_heads(packing.pad(key_value)), packing.allowed)
             for attention, key_value in zip(attentions, projected, strict=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from transformer_plugin.modules import candidates, compiled
+from transformer_plugin.modules import compiled
 from transformer_plugin.modules.attention import MultiHeadAttention
 from transformer_plugin.modules.cache import Memory
 from transformer_plugin.modules.candidates import likeliest
@@ -37,7 +37,7 @@ def expected_choice(logits, k, biases):
 @pytest.mark.parametrize("classes", [11, 64, 1000, 1003])
 def test_likeliest_classes_are_those_of_a_full_sort(classes, dtype, compiled_one, monkeypatch):
     if not compiled_one:
-        monkeypatch.setattr(candidates, "kernels", lambda: None)
+        monkeypatch.setattr(compiled, "kernels", lambda: None)
     # Each value once in a row, so that there is one answer, in bf16 too.
     values = torch.linspace(-100, 30, 30_000).to(dtype).unique()
     picks = torch.stack([torch.randperm(values.numel())[:classes] for _ in range(50)])
@@ -80,7 +80,7 @@ def test_both_pasts_see_the_same(d_k, d_v, window, dtype):
     with torch.no_grad():
         memory = reading.key_value(torch.randn(packing.positions.numel(), d_model).to(dtype))
         assert is_supported(reading, memory)
-        tables = CompiledPast(compiled.kernels(), [memory], packing)
+        tables = CompiledPast([memory], packing)
         projected = reading.memory_heads(packing.pad(memory))
         masks = MaskedPast([Memory(*projected, packing.allowed)], 2)
         batch, width = len(LENGTHS), 1
@@ -151,6 +151,6 @@ def test_a_variable_turns_them_off(fresh, monkeypatch):
 def test_weights_are_kept_by_the_masked_past_alone():
     attention = MultiHeadAttention(16, 1, 16, 16, encoder_decoder=True)
     packing = Packing.of_lengths(torch.tensor([2]), 2)
-    past = CompiledPast(None, [torch.randn(2, 32)], packing)
+    past = CompiledPast([torch.randn(2, 32)], packing)
     with pytest.raises(ValueError, match="weights"):
         past.layers[0].encoder_attention(attention, torch.randn(1, 1, 16), True)

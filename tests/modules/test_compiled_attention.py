@@ -110,7 +110,7 @@ def test_the_module_takes_the_kernels(causal, encoder_decoder, monkeypatch):
     )
     found = results(attention, by_rows, causal, 1)
     assert calls == ["attend", "attend_back"]
-    monkeypatch.setattr(compiled_attention, "kernels", lambda: None)
+    monkeypatch.setattr(compiled, "kernels", lambda: None)
     expected = results(attention, by_rows, causal, 1)
     assert len(calls) == 2
     for mine, theirs in zip(found, expected, strict=True):
@@ -185,7 +185,7 @@ def test_as_many_threads_as_torch_has(monkeypatch):
 
 def test_what_the_kernels_cannot_do():
     def supported(rows, d_k=16, d_v=16):
-        return compiled_attention.is_supported(rows, d_k, d_v)
+        return compiled.is_supported(rows, d_k, d_v)
 
     rows = torch.zeros(2, 48)
     assert supported(rows) == (compiled.kernels() is not None)

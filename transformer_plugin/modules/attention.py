@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from . import compiled_attention, flash_attention
+from . import compiled, compiled_attention, flash_attention
 from .attention_score import AttentionScore
 from .linear import linear
 from .packing import Packing
@@ -146,7 +146,7 @@ class MultiHeadAttention(nn.Module):
             rows, keys = linear(self.query, x), memory_packing
             memory_rows = linear(self.key_value, memory)
         if not need_weights and self._is_plain():
-            if compiled_attention.is_supported(rows, self.d_k, self.d_v):
+            if compiled.is_supported(rows, self.d_k, self.d_v):
                 numbers = (self.num_heads, self.d_k, self.d_v, self.score.scale)
                 heads = compiled_attention.PackedHeads(*numbers, packing, keys, causal)
                 context = compiled_attention.attend(heads, rows, memory_rows)

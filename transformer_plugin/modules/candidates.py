@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .compiled import SUFFIXES, address, kernels
+from .compiled import SUFFIXES, address, is_supported, kernels
 from .log_normaliser import log_normaliser
 
 _LANES = 16  # numbers that a CPU compares at once
@@ -40,9 +40,8 @@ def likeliest(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor
         biases: of some classes; minus infinity for what may not be chosen.
         asked: a class of each row, ``[R]``.
     """
-    library = kernels() if logits.device.type == "cpu" and logits.dtype in SUFFIXES else None
-    if library is not None and logits.is_contiguous():
-        return _compiled(library, logits, k, biases, asked)
+    if logits.is_contiguous() and is_supported(logits):
+        return _compiled(logits, k, biases, asked)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     log_z = log_normaliser(logits)
     asked_log_probs = logits.gather(1, asked.unsqueeze(1)) - log_z
@@ -62,9 +61,7 @@ class _Choice(ctypes.Structure):
     ]
 
 
-def _compiled(
-    library: ctypes.CDLL, logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor
-) -> Candidates:
+def _compiled(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor) -> Candidates:
     rows, num_classes = logits.shape
     biased, bias = (c_int64 * len(biases))(*biases), (c_float * len(biases))(*biases.values())
     choice = _Choice(rows, num_classes, k, len(biases), addressof(biased), addressof(bias))
@@ -72,7 +69,7 @@ def _compiled(
         torch.empty(rows, k), torch.empty(rows, k, dtype=torch.int64), torch.empty(rows)
     )
     asked = asked.contiguous()  # held here until the call is over
-    getattr(library, f"likeliest_{SUFFIXES[logits.dtype]}")(
+    getattr(kernels(), f"likeliest_{SUFFIXES[logits.dtype]}")(
         byref(choice), *map(address, (logits, asked, *found))
     )
     return found

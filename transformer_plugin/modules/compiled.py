@@ -29,12 +29,14 @@ _FLAGS += ["-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno"]
 _SECONDS = 240  # for the compiler
 
 
-def fits(rows: Tensor, *widths: int) -> bool:
-    """Whether the kernels have a form for rows of this kind, with parts of these widths."""
+def is_supported(rows: Tensor, *widths: int) -> bool:
+    """Whether there are kernels here, for rows of this kind with parts of these widths."""
     return (
         rows.device.type == "cpu"
         and rows.dtype in SUFFIXES
         and all(width % LANES == 0 for width in widths)
+        and not torch.compiler.is_compiling()
+        and kernels() is not None
     )
 
 

@@ -8,6 +8,7 @@ from ctypes import byref, c_float, c_int64
 import torch
 from torch import Tensor
 
+from . import compiled
 from .compiled import address, kernels, threads
 
 _PIECE = 1 << 14  # kPiece
@@ -33,12 +34,8 @@ class Adam(ctypes.Structure):
 
 def is_supported(gradient: Tensor) -> bool:
     """Whether the kernels can read such a gradient."""
-    return (
-        gradient.device.type == "cpu"
-        and gradient.dtype == torch.bfloat16
-        and gradient.is_contiguous()
-        and kernels() is not None
-    )
+    wanted = gradient.dtype == torch.bfloat16 and gradient.is_contiguous()
+    return wanted and compiled.is_supported(gradient)
 
 
 def square_sums(gradient: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from .compiled import fits, kernels, run
+from .compiled import run
 from .packing import Packing
 
 
@@ -47,11 +47,6 @@ class PackedHeads:
     packing: Packing
     key_packing: Packing
     causal: bool
-
-
-def is_supported(rows: Tensor, d_k: int, d_v: int) -> bool:
-    """Whether the kernels can do attention over projections of this kind, with heads this wide."""
-    return fits(rows, d_k, d_v) and not torch.compiler.is_compiling() and kernels() is not None
 
 
 def attend(heads: PackedHeads, rows: Tensor, memory: Tensor | None) -> Tensor:

@@ -9,9 +9,10 @@ from ctypes import byref, c_float, c_int64, c_void_p
 import torch
 from torch import Tensor
 
+from . import compiled
 from .attention import MultiHeadAttention
 from .cache import LayerCache
-from .compiled import SUFFIXES, address, fits
+from .compiled import SUFFIXES, address, kernels
 from .packing import Packing
 
 
@@ -27,7 +28,7 @@ class _Attention(ctypes.Structure):
 
 def is_supported(attention: MultiHeadAttention, memory: Tensor) -> bool:
     """Whether the kernels can do this attention over memory of this kind."""
-    return attention.score.is_plain and fits(memory, attention.d_k, attention.d_v)
+    return attention.score.is_plain and compiled.is_supported(memory, attention.d_k, attention.d_v)
 
 
 class CompiledPast:
@@ -38,14 +39,12 @@ class CompiledPast:
     its length.
 
     Args:
-        library: the kernels.
         memories: the packed encoder output's keys and values, ``[N_s, H * (K + d_v)]``, one a
             layer.
         packing: their layout.
     """
 
-    def __init__(self, library: ctypes.CDLL, memories: list[Tensor], packing: Packing) -> None:
-        self.library = library
+    def __init__(self, memories: list[Tensor], packing: Packing) -> None:
         self.lengths = packing.lengths
         self.starts = packing.lengths.cumsum(0) - packing.lengths  # first row of each sentence
         self.ancestors = torch.empty(packing.batch_size, 1, 0, dtype=torch.int32)  # [B, k, T]
@@ -96,7 +95,7 @@ class CompiledCache:
         first = ancestors[:, :, -len(steps) :]
         width_k = attention.num_heads * attention.d_k
         out = projected.new_empty(*projected.shape[:2], attention.num_heads * attention.d_v)
-        getattr(self._past.library, f"attend_past_{self._suffix}")(
+        getattr(kernels(), f"attend_past_{self._suffix}")(
             byref(_numbers(attention, projected, steps[-1], out)),
             address(steps[-1]),
             address(out),
@@ -121,7 +120,7 @@ class CompiledCache:
             raise ValueError("the compiled attention keeps no weights")
         queries = queries.contiguous()
         out = queries.new_empty(*queries.shape[:2], attention.num_heads * attention.d_v)
-        getattr(self._past.library, f"attend_memory_{self._suffix}")(
+        getattr(kernels(), f"attend_memory_{self._suffix}")(
             byref(_numbers(attention, queries, self._memory, out)),
             address(queries),
             address(out),

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from .compiled import fits, kernels, run
+from . import compiled
+from .compiled import run
 from .dropout import LANE_VALUES
 
 _ROWS = 64  # kRows: those of a task, which sums its part of the gradients of gain and bias
@@ -28,13 +29,7 @@ class _Residual(ctypes.Structure):
 
 def is_supported(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> bool:
     """Whether the kernels can normalise the sum of such tensors."""
-    return (
-        x.dtype == y.dtype == norm.weight.dtype
-        and fits(x, x.size(-1))
-        and torch.is_grad_enabled()  # else there is little to gain, and the call costs more
-        and not torch.compiler.is_compiling()
-        and kernels() is not None
-    )
+    return x.dtype == y.dtype == norm.weight.dtype and compiled.is_supported(x, x.size(-1))
 
 
 def residual_norm(x: Tensor, y: Tensor, rate: float, norm: nn.LayerNorm) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
 from . import compiled_residual
@@ -32,7 +33,8 @@ class Residual(nn.Module):
         rate = self.dropout if self.training else 0.0
         if self.pre_norm:
             return residual_dropout(x, y, rate)
-        if compiled_residual.is_supported(x, y, self.norm):
+        learning = torch.is_grad_enabled()  # else there is little to gain, and the call costs more
+        if learning and compiled_residual.is_supported(x, y, self.norm):
             return compiled_residual.residual_norm(x, y, rate, self.norm)
         normalised: Tensor = self.norm(residual_dropout(x, y, rate))
         return normalised
