@@ -22,6 +22,7 @@ from torch import nn
 
 from transformer_plugin.checkpoints.safe_loading import load
 from transformer_plugin.decode_precision import in_precision
+from transformer_plugin.generator import CALL_TOKENS
 
 # Translates with a beam, in batches of so many sentences (0: of the system's own choice).
 Translate = Callable[[int, int], list[str]]
@@ -115,7 +116,7 @@ def _by_fairseq(models: list[nn.Module], task: FairseqTask, setting: Setting) ->
         batches = task.get_batch_iterator(
             dataset=data_set,
             max_sentences=size or None,
-            max_tokens=None if size else 12_000,  # fairseq-generate's own
+            max_tokens=None if size else CALL_TOKENS,
         ).next_epoch_itr(shuffle=False)
         found = {}
         for sample in batches:

@@ -17,6 +17,9 @@ from .scorers import EnsembleScorer, ModelScorer
 # Source tokens times hypotheses decoded together: what makes a step's matrix products efficient.
 _CPU_BATCH = 16384
 _GPU_BATCH = 65536
+# Source tokens, padded, to give it at once, of which it makes such batches: the last steps, with
+# few hypotheses left, are the dearest, and each batch has them.
+CALL_TOKENS = 50_000
 _NONE = torch.empty(0)
 
 

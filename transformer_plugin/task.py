@@ -19,7 +19,7 @@ from .config import completed
 from .decode_precision import in_precision
 from .departures import decoding_departures, model_departures, training_departures
 from .fidelity import FIDELITIES
-from .generator import VaswaniGenerator
+from .generator import CALL_TOKENS, VaswaniGenerator
 from .model import VaswaniTransformer
 from .modules.length_penalty import LENGTH_PENALTIES
 from .next_tokens import Rules
@@ -53,7 +53,9 @@ _STOCK_OPTIONS = {
     "prefix_allowed_tokens_fn": None,
     "print_alignment": None,
     "score_reference": False,
+    "lm_path": None,
 }
+_STOCK_CALL_TOKENS = 12_000  # that fairseq-generate takes at once
 
 
 @register_task("vaswani_translation", dataclass=VaswaniTranslationConfig)
@@ -66,6 +68,8 @@ class VaswaniTranslationTask(TranslationTask):
     def add_args(cls, parser: ArgumentParser) -> None:
         """Adds the task's options, and makes section 6.1's decoding the default."""
         super().add_args(parser)
+        if parser.get_default("beam") is not None:  # of a command that translates
+            parser.set_defaults(max_tokens=CALL_TOKENS)
         parser.set_defaults(**PAPER_DECODING)
 
     @classmethod
@@ -126,6 +130,8 @@ class VaswaniTranslationTask(TranslationTask):
         """
         if dataset is not self.datasets.get(self.cfg.train_subset):
             options["required_batch_size_multiple"] = 1
+        if options.get("max_tokens") == CALL_TOKENS and not self._is_own_search():
+            options["max_tokens"] = _STOCK_CALL_TOKENS
         return super().get_batch_iterator(dataset, **options)
 
     def build_generator(
@@ -147,8 +153,8 @@ class VaswaniTranslationTask(TranslationTask):
         if options["max_len_a"] < 0:
             options["max_len_a"] = self._fidelity().get("max_len_a", -1.0)
         language_model = (extra_gen_cls_kwargs or {}).get("lm_model")
-        reasons = [name for name, off in _STOCK_OPTIONS.items() if options.get(name, off) != off]
-        reasons += ["lm_path"] if language_model is not None else []
+        reasons = _for_stock(options)
+        reasons += ["a language model"] if language_model is not None else []
         reasons += ["generator class"] if seq_gen_cls is not None else []
         if not all(isinstance(model, VaswaniTransformer) for model in models):
             reasons.append("a model that is not the plugin's")
@@ -182,6 +188,11 @@ class VaswaniTranslationTask(TranslationTask):
             options.get("temperature", 1.0),
         )
 
+    def _is_own_search(self) -> bool:
+        """Whether it is our search that a command that translates will take."""
+        whole = self.cfg._get_root() if isinstance(self.cfg, DictConfig) else {}
+        return self._from_checkpoint and not _for_stock(whole.get("generation", {}))
+
     def _fidelity(self) -> dict[str, Any]:
         return FIDELITIES[str(self.cfg.fidelity)]
 
@@ -210,6 +221,11 @@ class VaswaniTranslationTask(TranslationTask):
         given = dict(args) if isinstance(args, Mapping) else vars(args)
         self._log_search(given, {"length_penalty": "fairseq", "stop_rule": "first-finished"})
         return super().build_generator(models, args, *rest)
+
+
+def _for_stock(options: Mapping[str, Any]) -> list[str]:
+    """The options that are in use and fairseq's search serves."""
+    return [name for name, off in _STOCK_OPTIONS.items() if options.get(name, off) != off]
 
 
 def _log_departures(what: str, found: list[str]) -> None:

@@ -16,9 +16,9 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch import Tensor, nn
 
 from ..decode_precision import PRECISIONS
+from ..generator import CALL_TOKENS
 from .subwords import Prepared, Subwords, load_subwords
 
-_BATCH_TOKENS = 12_000  # padded, of one call of the generator; fairseq-generate's default
 _SENTENCE_ENDS = (".", "!", "?", "。", "！", "？")
 
 
@@ -150,10 +150,10 @@ class Translator:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Numbers of sentences of like length; a batch, padded, has at most ``_BATCH_TOKENS``."""
+    """Numbers of sentences of like length; a batch, padded, has at most ``CALL_TOKENS``."""
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: lengths[i], reverse=True):
-        if batch and lengths[batch[0]] * (len(batch) + 1) > _BATCH_TOKENS:
+        if batch and lengths[batch[0]] * (len(batch) + 1) > CALL_TOKENS:
             yield batch
             batch = []
         batch.append(i)

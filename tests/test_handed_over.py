@@ -1,0 +1,45 @@
+"""How many tokens a command that translates hands over at once, as it asks the task for batches."""
+
+import pytest
+from fairseq import checkpoint_utils, options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.tasks.translation import TranslationTask
+from fairseq_commands import PLUGIN
+
+from transformer_plugin.generator import CALL_TOKENS
+
+
+@pytest.mark.parametrize(
+    "flags, tokens",
+    [
+        ([], CALL_TOKENS),
+        (["--batch-size", "8"], CALL_TOKENS),
+        (["--max-tokens", "700"], 700),
+        (["--max-tokens", "12001"], 12_001),
+        (["--sampling"], 12_000),
+        (["--print-alignment"], 12_000),
+        (["--lm-path", "lm.pt"], 12_000),
+    ],
+)
+def test_our_search_takes_more_than_fairseqs(toy, monkeypatch, flags, tokens):
+    asked = []
+    monkeypatch.setattr(
+        TranslationTask, "get_batch_iterator", lambda self, data_set, **o: asked.append(o)
+    )
+    words = [str(toy / "data-bin"), *PLUGIN, "--path", str(toy / "checkpoints/averaged.pt"), *flags]
+    parser = options.get_generation_parser()
+    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))
+    task = tasks.setup_task(cfg.task)
+    checkpoint_utils.load_model_ensemble([cfg.common_eval.path], task=task)
+    task.load_dataset("test")
+    task.get_batch_iterator(task.dataset("test"), max_tokens=cfg.dataset.max_tokens)
+    assert asked[0]["max_tokens"] == tokens
+
+
+@pytest.mark.parametrize(
+    "kind, arch", [("training", ["--arch", "vaswani_tiny"]), ("validation", [])]
+)
+def test_training_and_validation_have_no_default(kind, arch):
+    parser = getattr(options, f"get_{kind}_parser")()
+    args = options.parse_args_and_arch(parser, ["data", *PLUGIN, *arch])
+    assert args.max_tokens is None
