@@ -196,4 +196,4 @@ def _build_ctranslate2(setting: Setting) -> Translate:
 
 
 def _text(tokens: torch.Tensor, dictionary: Dictionary) -> str:
-    return dictionary.string(tokens, bpe_symbol="sentencepiece")
+    return dictionary.string(tokens.tolist(), bpe_symbol="sentencepiece")
