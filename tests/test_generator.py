@@ -51,10 +51,11 @@ def same_hypotheses(ours, stock):
 
 @pytest.mark.parametrize("beam_size", [1, 2, 4, 7])
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
+@pytest.mark.parametrize("d_model", [32, 64], ids=["by torch", "by the kernels"])
 def test_fairseqs_rules_give_fairseqs_hypotheses(
-    build, batch, dictionary, stock_rules, beam_size, alpha
+    build, batch, dictionary, stock_rules, beam_size, alpha, d_model
 ):
-    model = sharp(build(seed=3))
+    model = sharp(build(seed=3, d_model=d_model))
     sample = batch(SOURCES, SOURCES)
     stock = SequenceGenerator(
         [model], dictionary, beam_size=beam_size, max_len_a=0.5, max_len_b=6, len_penalty=alpha

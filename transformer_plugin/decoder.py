@@ -9,6 +9,7 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
 from .embedding import embed
+from .modules import compiled_step
 from .modules.cache import Memory, Past
 from .modules.compiled_cache import CompiledPast, is_supported
 from .modules.layers import DecoderLayer, LayerShape
@@ -112,7 +113,10 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         attentions = [layer.encoder_attention for layer in self.layers]
         projected = [linear(attention.key_value, memory) for attention in attentions]
         if not need_weights and all(map(is_supported, attentions, projected)):
-            return CompiledPast(projected, packing)
+            past = CompiledPast(projected, packing)
+            if compiled_step.is_supported(self.layers, memory.dtype):
+                past.whole_step = compiled_step.CompiledStep(self.layers)
+            return past
         memories = [
             Memory(*attention.memory_heads(packing.pad(key_value)), packing.allowed)
             for attention, key_value in zip(attentions, projected, strict=True)
@@ -137,6 +141,8 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         position = past.extend()
         x = embed(tokens, position, past.room, self.embed_tokens, self.embed_positions, 0.0)
         weights: Tensor | None = None
+        if isinstance(past, CompiledPast) and past.whole_step and not need_weights:
+            return past.whole_step(x, past), None
         for layer, cache in zip(self.layers, past.layers, strict=True):
             x, weights = layer.step(x, cache, need_weights and layer is self.layers[-1])
         if self.norm is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections.abc import Callable
 from ctypes import byref, c_float, c_int64, c_void_p
 
 import torch
@@ -11,7 +12,6 @@ from torch import Tensor
 
 from . import compiled
 from .attention import MultiHeadAttention
-from .cache import LayerCache
 from .compiled import SUFFIXES, address, kernels
 from .packing import Packing
 
@@ -48,7 +48,9 @@ class CompiledPast:
         self.lengths = packing.lengths
         self.starts = packing.lengths.cumsum(0) - packing.lengths  # first row of each sentence
         self.ancestors = torch.empty(packing.batch_size, 1, 0, dtype=torch.int32)  # [B, k, T]
-        self.layers: list[LayerCache] = [CompiledCache(self, memory) for memory in memories]
+        self.layers = [CompiledCache(self, memory) for memory in memories]
+        # Where a kernel makes all of a step: the layers, from x [B, k, D] to [B, k, D].
+        self.whole_step: Callable[[Tensor, CompiledPast], Tensor] | None = None
 
     @property
     def room(self) -> int:
@@ -83,14 +85,14 @@ class CompiledCache:
 
     def __init__(self, past: CompiledPast, memory: Tensor) -> None:
         self._past = weakref.proxy(past)
-        self._memory = memory.contiguous()
+        self.memory = memory.contiguous()
         self._suffix = SUFFIXES[memory.dtype]
-        self._steps: list[Tensor] = []  # [B * k, H * (2 K + d_v)] each
+        self.steps: list[Tensor] = []  # [B * k, H * (2 K + d_v)] each
 
     def self_attention(self, attention: MultiHeadAttention, projected: Tensor) -> Tensor:
         """See ``LayerCache``."""
-        self._steps.append(projected.contiguous())
-        steps = self._steps[-attention.window - 1 :] if attention.window else self._steps
+        self.steps.append(projected.contiguous())
+        steps = self.steps[-attention.window - 1 :] if attention.window else self.steps
         ancestors = self._past.ancestors
         first = ancestors[:, :, -len(steps) :]
         width_k = attention.num_heads * attention.d_k
@@ -121,11 +123,11 @@ class CompiledCache:
         queries = queries.contiguous()
         out = queries.new_empty(*queries.shape[:2], attention.num_heads * attention.d_v)
         getattr(kernels(), f"attend_memory_{self._suffix}")(
-            byref(_numbers(attention, queries, self._memory, out)),
+            byref(_numbers(attention, queries, self.memory, out)),
             address(queries),
             address(out),
             c_int64(queries.size(1)),
-            address(self._memory),
+            address(self.memory),
             address(self._past.starts),
             address(self._past.lengths),
         )

@@ -1,0 +1,117 @@
+"""All decoder layers in one call against the layers themselves, in float64 by torch alone."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from transformer_plugin.decode_precision import in_precision
+from transformer_plugin.modules import compiled
+from transformer_plugin.modules.cache import Memory
+from transformer_plugin.modules.compiled_cache import CompiledPast
+from transformer_plugin.modules.compiled_step import CompiledStep, is_supported
+from transformer_plugin.modules.layers import DecoderLayer, LayerShape
+from transformer_plugin.modules.masked_cache import MaskedPast
+from transformer_plugin.modules.packing import Packing
+
+SHAPE = {"d_model": 48, "d_ff": 80, "num_heads": 3, "d_k": 16, "d_v": 32}
+LENGTHS = torch.randint(1, 9, (150,), generator=torch.Generator().manual_seed(0))
+WIDTH = 4  # of so many sentences more rows than go through a layer together
+
+
+def layers_of(dtype=torch.float32, number=2, **fields):
+    """In evaluation mode, all their parameters random."""
+    torch.manual_seed(1)
+    layers = [DecoderLayer(LayerShape(**SHAPE | fields)).eval() for _ in range(number)]
+    with torch.no_grad():
+        for layer in layers:
+            for p in layer.parameters():
+                p.add_(0.2 * torch.randn(p.shape))
+    return [layer.to(dtype) for layer in layers]
+
+
+def is_taken(layers, dtype=torch.float32):
+    with torch.inference_mode():
+        return is_supported(layers, dtype)
+
+
+needs_product = pytest.mark.skipif(
+    compiled.kernels() is None or not is_taken(layers_of()), reason="no C++ compiler, or no MKL"
+)
+
+
+@needs_product
+@pytest.mark.parametrize("dtype, error", [(torch.float32, 1e-5), (torch.bfloat16, 0.1)])
+@torch.inference_mode()
+def test_a_step_is_what_the_layers_make(dtype, error):
+    """Hypotheses that branch, and sentences that leave."""
+    layers = layers_of(dtype)
+    exact = [copy.deepcopy(layer).double() for layer in layers]
+    packing = Packing.of_lengths(LENGTHS, int(LENGTHS.max()), 128)
+    encoded = torch.randn(packing.positions.numel(), SHAPE["d_model"]).to(dtype)
+    assert is_supported(layers, dtype)
+    whole_step = CompiledStep(layers)
+    projected = [layer.encoder_attention.key_value(encoded) for layer in layers]
+    past = CompiledPast(projected, packing)
+    memories = [
+        Memory(*layer.encoder_attention.memory_heads(packing.pad(rows.double())), packing.allowed)
+        for layer, rows in zip(exact, projected, strict=True)
+    ]
+    other = MaskedPast(memories, 2)
+    batch, width = len(LENGTHS), 1
+    for step in range(5):
+        x = torch.randn(batch, width, SHAPE["d_model"]).to(dtype)
+        expected = x.double()
+        for each in (past, other):
+            each.extend()
+        for layer, cache in zip(exact, other.layers, strict=True):
+            expected, _ = layer.step(expected, cache)
+        found = whole_step(x, past)
+        assert found.dtype == dtype
+        torch.testing.assert_close(found.double(), expected, atol=error, rtol=error)
+        parents = torch.randint(width, (batch, WIDTH))
+        remaining = torch.arange(0, batch, 2 if step == 2 else 1)
+        for each in (past, other):
+            each.follow(parents)
+            each.select(remaining)
+        batch, width = remaining.numel(), WIDTH
+
+
+@needs_product
+@torch.inference_mode()
+def test_what_it_cannot_do():
+    assert is_supported(layers_of(), torch.float32)
+    for fields in ({"pre_norm": True}, {"attention_window": 3}, {"d_ff": 72}):
+        assert not is_supported(layers_of(**fields), torch.float32), fields
+    assert not is_supported(layers_of(), torch.bfloat16)
+    assert not is_supported(layers_of(torch.float64), torch.float64)
+    assert not is_supported([*layers_of(), layers_of()[0].train()], torch.float32)
+    assert not is_supported([nn.Identity()], torch.float32)
+    without_bias = layers_of()
+    without_bias[0].feed_forward.outer.bias = None
+    assert not is_supported(without_bias, torch.float32)
+    with torch.inference_mode(False):
+        assert not is_supported(layers_of(), torch.float32)
+
+
+@needs_product
+def test_quantised_layers_are_left_to_torch():
+    quantised = in_precision(nn.ModuleList(layers_of()), "int8")
+    assert not is_taken(list(quantised))
+
+
+@needs_product
+@torch.inference_mode()
+def test_a_decoder_takes_it(build, monkeypatch):
+    decoder = build(d_model=64, num_heads=4).eval().decoder
+    packing = Packing.of_lengths(torch.tensor([3, 2]), 3)
+    past = decoder.start(torch.randn(5, 64), packing)
+    tokens = torch.tensor([[2], [2]])
+    found, _weights = decoder.step(tokens, past)
+    assert isinstance(past.whole_step, CompiledStep)
+    monkeypatch.setattr(DecoderLayer, "step", None)  # and nothing else
+    decoder.step(tokens, past)
+    with pytest.raises(TypeError):
+        decoder.step(tokens, past, need_weights=True)
+    assert found.shape == (2, 1, 64)

@@ -1,0 +1,127 @@
+"""One position through all layers of a decoder in one call of a kernel, on a CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from ctypes import byref, c_float, c_int64, c_void_p
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from .compiled import LANES, SUFFIXES, address, kernels
+from .compiled_cache import CompiledPast
+from .layers import DecoderLayer
+
+_PRODUCTS = {torch.float32: "sgemm_", torch.bfloat16: "gemm_bf16bf16f32_"}  # of MKL, within torch
+
+
+class _Layer(ctypes.Structure):
+    """``struct Layer``: weight and bias of each of ``_maps``, and what the layer remembers."""
+
+    _fields_ = [("parameters", c_void_p * 18), ("memory", c_void_p), ("rows", c_void_p)]
+
+
+class _Step(ctypes.Structure):
+    """``struct Step``."""
+
+    _fields_ = [
+        *((name, c_int64) for name in ("sentences", "width", "d_model", "d_ff", "heads")),
+        *((name, c_int64) for name in ("d_k", "d_v", "layers", "steps", "ancestor_stride")),
+        *((name, c_float) for name in ("scale", "epsilon")),
+        *((name, c_void_p) for name in ("product", "ancestors", "starts", "lengths")),
+    ]
+
+
+def is_supported(layers: Sequence[nn.Module], dtype: torch.dtype) -> bool:
+    """Whether the kernel can do the work of these layers, whose past is a ``CompiledPast``."""
+    return (
+        not torch.is_grad_enabled()
+        and _product(dtype) is not None
+        and all(isinstance(layer, DecoderLayer) and _is_plain(layer, dtype) for layer in layers)
+    )
+
+
+def _is_plain(layer: DecoderLayer, dtype: torch.dtype) -> bool:
+    """Whether nothing of the layer was set or put in place that the kernel does not know."""
+    maps = _maps(layer)
+    return (
+        not layer.training
+        and not layer.feed_forward_residual.pre_norm
+        and not layer.self_attention.window
+        and all(type(module) in (nn.Linear, nn.LayerNorm) for module in maps)
+        and all(_is_readable(p, dtype) for m in maps for p in (m.weight, m.bias))
+    )
+
+
+def _is_readable(parameter: Tensor | None, dtype: torch.dtype) -> bool:
+    return (
+        parameter is not None
+        and parameter.dtype == dtype
+        and parameter.is_contiguous()
+        and all(size % LANES == 0 for size in parameter.shape)
+    )
+
+
+def _maps(layer: DecoderLayer) -> list[nn.Linear | nn.LayerNorm]:
+    """In the order of ``struct Layer``."""
+    own, other, network = layer.self_attention, layer.encoder_attention, layer.feed_forward
+    return [
+        *(own.query_key_value, own.output, layer.self_attention_residual.norm),
+        *(other.query, other.output, layer.encoder_attention_residual.norm),
+        *(network.inner, network.outer, layer.feed_forward_residual.norm),
+    ]
+
+
+@functools.cache
+def _product(dtype: torch.dtype) -> c_void_p | None:
+    """The matrix product of the library that torch brings along; None where it brings another."""
+    if not torch.backends.mkl.is_available():
+        return None
+    if dtype == torch.bfloat16 and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return None
+    try:
+        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib/libtorch_cpu.so"))
+        return ctypes.cast(getattr(library, _PRODUCTS[dtype]), c_void_p)
+    except (AttributeError, KeyError, OSError):
+        return None
+
+
+class CompiledStep:
+    """The layers of a decoder, for which ``is_supported`` holds."""
+
+    def __init__(self, layers: Sequence[DecoderLayer]) -> None:
+        self._layers = layers
+        self._parameters = [
+            (c_void_p * 18)(*(p.data_ptr() for m in _maps(layer) for p in (m.weight, m.bias)))
+            for layer in layers
+        ]
+
+    def __call__(self, x: Tensor, past: CompiledPast) -> Tensor:
+        """What comes of k hypotheses' next position, ``[B, k, D]``, which is extended by it
+        and takes it up; x may be changed."""
+        attention = self._layers[0].self_attention
+        made = attention.num_heads * (2 * attention.d_k + attention.d_v)
+        arrays = []  # held here until the call is over
+        for cache in past.layers:
+            cache.steps.append(x.new_empty(*x.shape[:2], made))
+            arrays.append((c_void_p * len(cache.steps))(*(s.data_ptr() for s in cache.steps)))
+        each = zip(self._parameters, past.layers, arrays, strict=True)
+        layers = (_Layer * len(arrays))(
+            *(_Layer(p, c.memory.data_ptr(), ctypes.addressof(rows)) for p, c, rows in each)
+        )
+        network, norm = self._layers[0].feed_forward, self._layers[0].feed_forward_residual.norm
+        numbers = _Step(
+            *(*x.shape, network.inner.out_features),
+            *(attention.num_heads, attention.d_k, attention.d_v),
+            *(len(arrays), len(past.layers[0].steps), past.ancestors.size(2)),
+            *(attention.score.scale, norm.eps, _product(x.dtype)),
+            *map(address, (past.ancestors, past.starts, past.lengths)),
+        )
+        rounded = x.contiguous()
+        exact = rounded.float()
+        kernel = getattr(kernels(), f"decoder_step_{SUFFIXES[x.dtype]}")
+        kernel(byref(numbers), layers, address(exact), address(rounded))
+        return rounded
