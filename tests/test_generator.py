@@ -201,6 +201,17 @@ def test_neither_batch_nor_order_matters(build, batch):
     same_hypotheses(shuffled, [together[i] for i in order])
 
 
+def test_a_hypothesis_may_be_changed_without_the_others(build, batch):
+    generator = VaswaniGenerator([sharp(build(seed=3))], rules(4), 0, 9)
+    sample = batch(SOURCES, SOURCES)
+    expected = [h for hypotheses in generator.generate([], sample) for h in hypotheses]
+    found = [h for hypotheses in generator.generate([], sample) for h in hypotheses]
+    for name in ("tokens", "score", "positional_scores"):
+        found[5][name].fill_(7)
+        for i, h in enumerate(found):
+            assert (h[name] == 7).all() if i == 5 else h[name].equal(expected[i][name])
+
+
 def test_out_of_memory_halves_the_batch(build, batch, monkeypatch):
     model = sharp(build(seed=10))
     sample = batch(SOURCES, SOURCES)

@@ -206,11 +206,12 @@ class _History:
         lengths = torch.where(scores.isfinite(), ends.cpu() + 1, 0)
         inside = torch.arange(steps) < lengths.unsqueeze(2)
         flat = lengths.flatten().tolist()
-        parts = zip(
-            scores.flatten().unbind(),
-            *(x.cpu()[inside].split(flat) for x in (tokens, log_probs, before)),
-            strict=True,
-        )
+        with torch.inference_mode(False):  # what is made in it, nobody may change
+            parts = zip(
+                scores.flatten().clone().unbind(),
+                *(x.cpu()[inside].split(flat) for x in (tokens, log_probs, before)),
+                strict=True,
+            )
         hypotheses = [Hypothesis(t, score, p, b) for score, t, p, b in parts]
         return [
             [h for h in hypotheses[i : i + self.shape[1]] if h.tokens.numel()]

@@ -154,10 +154,10 @@ def _batches(lengths: Tensor, budget: int, workers: int) -> list[Tensor]:
 
 
 def _fairseq_form(hypothesis: Hypothesis) -> dict[str, Tensor]:
-    return {  # copies, which fairseq may change: it could not what is made in inference mode
-        "tokens": hypothesis.tokens.clone(),
-        "score": hypothesis.score.clone(),
-        "positional_scores": hypothesis.log_probs.clone(),
+    return {
+        "tokens": hypothesis.tokens,
+        "score": hypothesis.score,
+        "positional_scores": hypothesis.log_probs,
         "attention": _NONE,
         "alignment": _NONE,
     }
