@@ -88,11 +88,28 @@ def test_what_it_cannot_do():
     assert not is_supported(layers_of(torch.float64), torch.float64)
     assert not is_supported([*layers_of(), layers_of()[0].train()], torch.float32)
     assert not is_supported([nn.Identity()], torch.float32)
+    assert not is_supported([*layers_of(), *layers_of(d_ff=96)], torch.float32)
+    assert not is_supported([type("Other", (DecoderLayer,), {})(LayerShape(**SHAPE)).eval()],
+                            torch.float32)  # fmt: skip
+    other_network = layers_of()
+    other_network[0].feed_forward = nn.Sequential(other_network[0].feed_forward)
+    assert not is_supported(other_network, torch.float32)
     without_bias = layers_of()
     without_bias[0].feed_forward.outer.bias = None
     assert not is_supported(without_bias, torch.float32)
     with torch.inference_mode(False):
         assert not is_supported(layers_of(), torch.float32)
+
+
+@needs_product
+@torch.inference_mode()
+def test_what_is_no_number_stays_so():
+    layers = layers_of(number=1)
+    layers[0].feed_forward.inner.bias[5] = torch.nan
+    packing = Packing.of_lengths(torch.tensor([2]), 2)
+    past = CompiledPast([torch.randn(2, 3 * (16 + 32))], packing)
+    past.extend()
+    assert CompiledStep(layers)(torch.randn(1, 1, SHAPE["d_model"]), past).isnan().all()
 
 
 @needs_product

@@ -7,21 +7,49 @@ import functools
 from collections.abc import Sequence
 from ctypes import byref, c_float, c_int64, c_void_p
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from .attention import MultiHeadAttention
 from .compiled import LANES, SUFFIXES, address, kernels
 from .compiled_cache import CompiledPast
+from .feed_forward import PositionwiseFeedForward
 from .layers import DecoderLayer
+from .residual import Residual
 
 _PRODUCTS = {torch.float32: "sgemm_", torch.bfloat16: "gemm_bf16bf16f32_"}  # of MKL, within torch
+_PARTS = (MultiHeadAttention, PositionwiseFeedForward, Residual)
+_Parameters = c_void_p * 18  # weight and bias of each of ``_maps``
 
 
 class _Layer(ctypes.Structure):
-    """``struct Layer``: weight and bias of each of ``_maps``, and what the layer remembers."""
+    """``struct Layer``."""
 
-    _fields_ = [("parameters", c_void_p * 18), ("memory", c_void_p), ("rows", c_void_p)]
+    _fields_ = [("parameters", _Parameters), ("memory", c_void_p), ("rows", c_void_p)]
+
+
+class _Numbers(NamedTuple):
+    """What a layer has of ``struct Step``."""
+
+    d_model: int
+    d_ff: int
+    heads: int
+    d_k: int
+    d_v: int
+    scale: float
+    epsilon: float
+
+    @classmethod
+    def of(cls, layer: DecoderLayer) -> _Numbers:
+        """A layer's."""
+        attention, inner = layer.self_attention, layer.feed_forward.inner
+        return cls(
+            *(inner.in_features, inner.out_features),
+            *(attention.num_heads, attention.d_k, attention.d_v),
+            *(attention.score.scale, layer.feed_forward_residual.norm.eps),
+        )
 
 
 class _Step(ctypes.Structure):
@@ -40,28 +68,30 @@ def is_supported(layers: Sequence[nn.Module], dtype: torch.dtype) -> bool:
     return (
         not torch.is_grad_enabled()
         and _product(dtype) is not None
-        and all(isinstance(layer, DecoderLayer) and _is_plain(layer, dtype) for layer in layers)
+        and all(type(layer) is DecoderLayer and _is_plain(layer, dtype) for layer in layers)
+        and len({_Numbers.of(layer) for layer in layers}) == 1  # type: ignore[arg-type]
     )
 
 
 def _is_plain(layer: DecoderLayer, dtype: torch.dtype) -> bool:
-    """Whether nothing of the layer was set or put in place that the kernel does not know."""
-    maps = _maps(layer)
+    """Whether nothing of the layer was set or put in its place that the kernel does not know."""
     return (
         not layer.training
-        and not layer.feed_forward_residual.pre_norm
+        and all(type(part) in _PARTS for part in layer.children())
+        and not any(part.pre_norm for part in layer.children() if isinstance(part, Residual))
+        and layer.self_attention.score.is_plain
         and not layer.self_attention.window
-        and all(type(module) in (nn.Linear, nn.LayerNorm) for module in maps)
-        and all(_is_readable(p, dtype) for m in maps for p in (m.weight, m.bias))
+        and all(_is_readable(module, dtype) for module in _maps(layer))
     )
 
 
-def _is_readable(parameter: Tensor | None, dtype: torch.dtype) -> bool:
-    return (
+def _is_readable(module: nn.Linear | nn.LayerNorm, dtype: torch.dtype) -> bool:
+    return type(module) in (nn.Linear, nn.LayerNorm) and all(
         parameter is not None
         and parameter.dtype == dtype
         and parameter.is_contiguous()
         and all(size % LANES == 0 for size in parameter.shape)
+        for parameter in (module.weight, module.bias)
     )
 
 
@@ -93,17 +123,22 @@ class CompiledStep:
     """The layers of a decoder, for which ``is_supported`` holds."""
 
     def __init__(self, layers: Sequence[DecoderLayer]) -> None:
-        self._layers = layers
+        self._layers = layers  # held, as their parameters are known by address alone
+        self._numbers = _Numbers.of(layers[0])
         self._parameters = [
-            (c_void_p * 18)(*(p.data_ptr() for m in _maps(layer) for p in (m.weight, m.bias)))
+            _Parameters(*(p.data_ptr() for m in _maps(layer) for p in (m.weight, m.bias)))
             for layer in layers
         ]
 
     def __call__(self, x: Tensor, past: CompiledPast) -> Tensor:
-        """What comes of k hypotheses' next position, ``[B, k, D]``, which is extended by it
-        and takes it up; x may be changed."""
-        attention = self._layers[0].self_attention
-        made = attention.num_heads * (2 * attention.d_k + attention.d_v)
+        """The layers' output at the newest position of k hypotheses, ``[B, k, D]``.
+
+        Args:
+            x: their input, ``[B, k, D]``; may be changed.
+            past: extended by this position; takes it up.
+        """
+        own = self._numbers
+        made = own.heads * (2 * own.d_k + own.d_v)  # queries, keys and values
         arrays = []  # held here until the call is over
         for cache in past.layers:
             cache.steps.append(x.new_empty(*x.shape[:2], made))
@@ -112,12 +147,10 @@ class CompiledStep:
         layers = (_Layer * len(arrays))(
             *(_Layer(p, c.memory.data_ptr(), ctypes.addressof(rows)) for p, c, rows in each)
         )
-        network, norm = self._layers[0].feed_forward, self._layers[0].feed_forward_residual.norm
         numbers = _Step(
-            *(*x.shape, network.inner.out_features),
-            *(attention.num_heads, attention.d_k, attention.d_v),
-            *(len(arrays), len(past.layers[0].steps), past.ancestors.size(2)),
-            *(attention.score.scale, norm.eps, _product(x.dtype)),
+            *(*x.shape[:2], own.d_model, own.d_ff, own.heads, own.d_k, own.d_v),
+            *(len(arrays), len(arrays[0]), past.ancestors.size(2), own.scale, own.epsilon),
+            _product(x.dtype),
             *map(address, (past.ancestors, past.starts, past.lengths)),
         )
         rounded = x.contiguous()

@@ -39,7 +39,7 @@ struct Step {  // as compiled_step.py's
     int64_t sentences, width, d_model, d_ff, heads, d_k, d_v, layers, steps, ancestor_stride;
     float scale, epsilon;
     Product<Number> product;
-    const int32_t* ancestors;           // see attend_past
+    const int32_t* ancestors;         // see attend_past
     const int64_t *starts, *lengths;  // see attend_memory
 };
 
@@ -54,11 +54,11 @@ class Block {
           sentence_(first_sentence),
           first_(first_sentence * step.width),
           rows_(sentences * step.width) {
-        const int64_t numbers = kept() + heads(s_.d_v) + heads(s_.d_k) + s_.d_ff;
+        const int64_t numbers = widest() + heads(s_.d_v) + heads(s_.d_k) + s_.d_ff;
         thread_local std::vector<float> room;
         if (int64_t(room.size()) < rows_ * numbers) room.resize(rows_ * numbers);
         product_ = room.data();
-        context_ = reinterpret_cast<Number*>(product_ + rows_ * kept());
+        context_ = reinterpret_cast<Number*>(product_ + rows_ * widest());
         queries_ = context_ + rows_ * heads(s_.d_v);
         hidden_ = queries_ + rows_ * heads(s_.d_k);
     }
@@ -86,7 +86,7 @@ class Block {
    private:
     int64_t heads(int64_t width) const { return s_.heads * width; }
 
-    int64_t kept() const {  // of the widest product
+    int64_t widest() const {  // of a product
         return std::max({heads(2 * s_.d_k + s_.d_v), s_.d_model, s_.d_ff});
     }
 
@@ -110,7 +110,10 @@ class Block {
         for (int64_t r = 0; r < rows_; ++r)
             for (int64_t i = 0; i < out; i += kLanes) {
                 const Floats v = load(product + r * out + i) + load(map.bias + i);
-                store(kRelu ? larger(v, Floats{}) : v, y + r * out + i);
+                if constexpr (kRelu)
+                    store(v < 0.0f ? Floats{} : v, y + r * out + i);  // what is no number stays so
+                else
+                    store(v, y + r * out + i);
             }
     }
 
