@@ -10,6 +10,7 @@ from fairseq.sequence_generator import SequenceGenerator
 
 from transformer_plugin.beam_search import beam_search
 from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.modules import compiled_step
 from transformer_plugin.modules.candidates import largest
 from transformer_plugin.modules.length_penalty import (
     fairseq_length_penalty,
@@ -51,11 +52,13 @@ def same_hypotheses(ours, stock):
 
 @pytest.mark.parametrize("beam_size", [1, 2, 4, 7])
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
-@pytest.mark.parametrize("d_model", [32, 64], ids=["by torch", "by the kernels"])
+@pytest.mark.parametrize("way", ["torch", "kernels", "one call"])
 def test_fairseqs_rules_give_fairseqs_hypotheses(
-    build, batch, dictionary, stock_rules, beam_size, alpha, d_model
+    build, batch, dictionary, stock_rules, monkeypatch, beam_size, alpha, way
 ):
-    model = sharp(build(seed=3, d_model=d_model))
+    if way != "one call":
+        monkeypatch.setattr(compiled_step, "is_supported", lambda *_: False)
+    model = sharp(build(seed=3, d_model=32 if way == "torch" else 64))
     sample = batch(SOURCES, SOURCES)
     stock = SequenceGenerator(
         [model], dictionary, beam_size=beam_size, max_len_a=0.5, max_len_b=6, len_penalty=alpha

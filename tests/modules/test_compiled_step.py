@@ -50,7 +50,8 @@ def test_a_step_is_what_the_layers_make(dtype, error):
     exact = [copy.deepcopy(layer).double() for layer in layers]
     packing = Packing.of_lengths(LENGTHS, int(LENGTHS.max()), 128)
     encoded = torch.randn(packing.positions.numel(), SHAPE["d_model"]).to(dtype)
-    assert is_supported(layers, dtype)
+    if not is_supported(layers, dtype):
+        pytest.skip("this processor has no AMX")
     whole_step = CompiledStep(layers)
     projected = [layer.encoder_attention.key_value(encoded) for layer in layers]
     past = CompiledPast(projected, packing)

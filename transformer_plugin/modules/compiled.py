@@ -86,7 +86,7 @@ def kernels() -> ctypes.CDLL | None:
 def _library() -> Path:
     """Where the compiled file is, made when it is not there."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transformer_plugin"
-    made_from = repr((_FLAGS, platform.machine(), _processor())).encode()
+    made_from = repr((_FLAGS, platform.machine(), processor())).encode()
     made_from += b"".join(path.read_bytes() for path in SOURCES + HEADERS)
     library = cache / f"kernels-{hashlib.sha256(made_from).hexdigest()[:16]}.so"
     if not library.exists():
@@ -99,8 +99,8 @@ def _library() -> Path:
     return library
 
 
-def _processor() -> str:
-    """What ``-march=native`` depends on."""
+def processor() -> str:
+    """What it can do, as the system says, on which ``-march=native`` depends."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

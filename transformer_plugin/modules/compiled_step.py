@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from .attention import MultiHeadAttention
-from .compiled import LANES, SUFFIXES, address, kernels
+from .compiled import LANES, SUFFIXES, address, kernels, processor
 from .compiled_cache import CompiledPast
 from .feed_forward import PositionwiseFeedForward
 from .layers import DecoderLayer
@@ -107,10 +107,13 @@ def _maps(layer: DecoderLayer) -> list[nn.Linear | nn.LayerNorm]:
 
 @functools.cache
 def _product(dtype: torch.dtype) -> c_void_p | None:
-    """The matrix product of the library that torch brings along; None where it brings another."""
+    """The matrix product of the MKL that torch brings along; None where it brings none.
+
+    In bf16 it was measured with AMX alone; elsewhere it is left to oneDNN, which torch takes.
+    """
     if not torch.backends.mkl.is_available():
         return None
-    if dtype == torch.bfloat16 and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    if dtype == torch.bfloat16 and "amx_bf16" not in processor():
         return None
     try:
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib/libtorch_cpu.so"))
@@ -124,6 +127,7 @@ class CompiledStep:
 
     def __init__(self, layers: Sequence[DecoderLayer]) -> None:
         self._layers = layers  # held, as their parameters are known by address alone
+        self._dtype = layers[0].feed_forward.inner.weight.dtype
         self._numbers = _Numbers.of(layers[0])
         self._parameters = [
             _Parameters(*(p.data_ptr() for m in _maps(layer) for p in (m.weight, m.bias)))
@@ -137,7 +141,7 @@ class CompiledStep:
             x: their input, ``[B, k, D]``; may be changed.
             past: extended by this position; takes it up.
         """
-        own = self._numbers
+        x, own = x.to(self._dtype).contiguous(), self._numbers
         made = own.heads * (2 * own.d_k + own.d_v)  # queries, keys and values
         arrays = []  # held here until the call is over
         for cache in past.layers:
@@ -153,8 +157,7 @@ class CompiledStep:
             _product(x.dtype),
             *map(address, (past.ancestors, past.starts, past.lengths)),
         )
-        rounded = x.contiguous()
-        exact = rounded.float()
+        exact = x.float()  # x itself, where that is its type
         kernel = getattr(kernels(), f"decoder_step_{SUFFIXES[x.dtype]}")
-        kernel(byref(numbers), layers, address(exact), address(rounded))
-        return rounded
+        kernel(byref(numbers), layers, address(exact), address(x))
+        return x
