@@ -113,9 +113,7 @@ def test_most_steps_are_replayed(sharp, batch, recordings, monkeypatch):
     assert len(made) > 4 * len(recordings)
 
 
-def test_what_runs_out_of_memory_while_recording_is_halved(
-    sharp, batch, monkeypatch
-):
+def test_what_runs_out_of_memory_while_recording_is_halved(sharp, batch, monkeypatch):
     sizes = []
 
     def small_machine(step):
