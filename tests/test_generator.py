@@ -1,6 +1,7 @@
 """Beam search against stock fairseq, against brute force, and its rules."""
 
 import functools
+import gc
 import itertools
 import math
 
@@ -229,6 +230,20 @@ def test_out_of_memory_halves_the_batch(build, batch, monkeypatch):
 
     monkeypatch.setattr(type(model.encoder), "encode", small_machine)
     same_hypotheses(generator.generate([model], sample), expected)
+
+
+def test_what_was_there_is_not_looked_through_for_garbage(build, batch, monkeypatch):
+    model = build().eval()
+    encode, found = model.encoder.encode, []
+
+    def counted(*args):
+        found.append(gc.get_freeze_count())
+        return encode(*args)
+
+    monkeypatch.setattr(model.encoder, "encode", counted)
+    VaswaniGenerator([model], rules(2)).generate([model], batch())
+    assert all(count > 10_000 for count in found) and found
+    assert gc.get_freeze_count() == 0
 
 
 def test_gnmt_penalty_is_equation_14():

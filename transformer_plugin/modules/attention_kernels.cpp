@@ -12,8 +12,6 @@
 
 namespace {
 
-int64_t in_lanes(int64_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
-
 // A matrix in float32, or its transpose: element (i, j) is start[i * row + j * column].
 struct Matrix {
     const float* start;
@@ -91,21 +89,6 @@ void transpose(const float* from, int64_t rows, int64_t width, float* to, int64_
         for (int64_t i = 0; i < rows; ++i) to[j * to_row + i] = from[i * width + j];
         for (int64_t i = rows; i < to_row; ++i) to[j * to_row + i] = 0;
     }
-}
-
-// The first `count` numbers of a row become their softmax, the others, to whole vectors, 0.
-void softmax(float* x, int64_t count, int64_t size) {
-    for (int64_t i = count; i < size; ++i) x[i] = kMinusInfinity;
-    Floats top = load(x), total{};
-    for (int64_t i = kLanes; i < size; i += kLanes) top = larger(top, load(x + i));
-    const float most = largest(top);
-    for (int64_t i = 0; i < size; i += kLanes) {
-        const Floats e = exponential(load(x + i) - most);
-        store(e, x + i);
-        total += e;
-    }
-    const float share = 1 / sum(total);
-    for (int64_t i = 0; i < size; i += kLanes) store(load(x + i) * share, x + i);
 }
 
 struct Sentences {  // as compiled_attention.py's

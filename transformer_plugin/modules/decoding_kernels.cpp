@@ -14,39 +14,6 @@
 
 namespace {
 
-constexpr int kBlock = 4 * kLanes;  // classes of which a maximum is kept
-
-template <class Number>
-float block_maximum(const Number* x, int64_t classes) {
-    Floats top = Floats{} + kMinusInfinity;
-    int64_t i = 0;
-    for (; i + kLanes <= classes; i += kLanes) top = larger(top, load(x + i));
-    if (i < classes) top = larger(top, load(x + i, classes - i, kMinusInfinity));
-    return largest(top);
-}
-
-// The k largest numbers so far, largest first; of equal ones, the first to come.
-struct Ranking {
-    int64_t k;
-    float* values;
-    int64_t* classes;
-
-    void clear() const {
-        for (int64_t i = 0; i < k; ++i) values[i] = kMinusInfinity, classes[i] = 0;
-    }
-
-    void add(float value, int64_t number) const {
-        if (!(value > values[k - 1])) return;
-        int64_t i = k - 1;
-        for (; i > 0 && value > values[i - 1]; --i) {
-            values[i] = values[i - 1];
-            classes[i] = classes[i - 1];
-        }
-        values[i] = value;
-        classes[i] = number;
-    }
-};
-
 float as_float(float x) { return x; }
 float as_float(BFloat16 x) {
     const uint32_t wide = uint32_t(x.bits) << 16;
@@ -55,20 +22,64 @@ float as_float(BFloat16 x) {
     return v;
 }
 
-// The k largest numbers of a row. They lie in the k blocks of the largest maxima.
+void take_out(float& x) { x = kMinusInfinity; }
+void take_out(BFloat16& x) { x.bits = 0xff80; }
+
+// A row of numbers, whose largest can be taken out again and again.
 template <class Number>
-void find_largest(const Number* x, int64_t size, const std::vector<float>& maxima,
-                  const Ranking& found) {
-    found.clear();
-    for (size_t b = 0; b < maxima.size(); ++b) found.add(maxima[b], b);
-    const float least = found.values[found.k - 1];
-    found.clear();
-    for (size_t b = 0; b < maxima.size(); ++b) {
-        if (maxima[b] < least) continue;
-        const int64_t end = std::min(size, (int64_t(b) + 1) * kBlock);
-        for (int64_t i = b * kBlock; i < end; ++i) found.add(as_float(x[i]), i);
+class Row {
+   public:
+    // maxima: room.
+    Row(Number* x, int64_t size, std::vector<float>& maxima) : x_(x), size_(size), maxima_(maxima) {
+        const int64_t blocks = (size + kBlock - 1) / kBlock;
+        maxima_.resize((blocks + kLanes - 1) / kLanes * kLanes, kMinusInfinity);
+        for (int64_t b = 0; b < blocks; ++b) maxima_[b] = maximum(b);
     }
-}
+
+    float largest() const {
+        Floats top = load(maxima_.data());
+        for (size_t b = kLanes; b < maxima_.size(); b += kLanes)
+            top = larger(top, load(maxima_.data() + b));
+        return ::largest(top);
+    }
+
+    // The sum of e^(x - most).
+    float exponentials(float most) const {
+        Floats total{};
+        for (int64_t i = 0; i < size_; i += kLanes) total += exponential(vector(i) - most);
+        return sum(total);
+    }
+
+    // Where the largest is, the first of equal ones.
+    int64_t take(float largest) {
+        const int64_t b = std::find(maxima_.begin(), maxima_.end(), largest) - maxima_.begin();
+        for (int64_t i = b * kBlock; i < std::min(size_, (b + 1) * kBlock); ++i)
+            if (as_float(x_[i]) == largest) {
+                take_out(x_[i]);
+                maxima_[b] = maximum(b);
+                return i;
+            }
+        return 0;  // among numbers that are none
+    }
+
+   private:
+    static constexpr int kBlock = 4 * kLanes;  // numbers of which the maximum is kept
+
+    Floats vector(int64_t i) const {
+        return i + kLanes <= size_ ? load(x_ + i) : load(x_ + i, size_ - i, kMinusInfinity);
+    }
+
+    float maximum(int64_t b) const {
+        Floats top = Floats{} + kMinusInfinity;
+        const int64_t end = std::min(size_, (b + 1) * kBlock);
+        for (int64_t i = b * kBlock; i < end; i += kLanes) top = larger(top, vector(i));
+        return ::largest(top);
+    }
+
+    Number* x_;
+    int64_t size_;
+    std::vector<float>& maxima_;
+};
 
 struct Choice {  // as candidates.py's
     int64_t rows, num_classes, k, num_biases;
@@ -76,40 +87,31 @@ struct Choice {  // as candidates.py's
     const float* biases;    // by so much; minus infinity takes them out
 };
 
-// Of each row of logits the k classes to choose, and their log-probabilities.
+// Of each row of logits, which are lost, the k classes to choose, and their log-probabilities.
 //   asked: a class of each row; its log-probability, without bias, goes to asked_log_p.
 template <class Number>
-void likeliest(const Choice& c, const Number* logits, const int64_t* asked, float* log_p,
+void likeliest(const Choice& c, Number* logits, const int64_t* asked, float* log_p,
                int64_t* classes, float* asked_log_p) {
-    const int64_t more = c.k + c.num_biases;  // so many that k are left in any case
-    std::vector<float> maxima((c.num_classes + kBlock - 1) / kBlock), values(more);
-    std::vector<int64_t> numbers(more);
-    const Ranking found{more, values.data(), numbers.data()};
-    for (int64_t r = 0; r < c.rows; ++r) {
-        const Number* x = logits + r * c.num_classes;
-        float top = kMinusInfinity;
-        for (size_t b = 0; b < maxima.size(); ++b) {
-            const int64_t start = b * kBlock;
-            maxima[b] = block_maximum(x + start, std::min<int64_t>(kBlock, c.num_classes - start));
-            top = std::max(top, maxima[b]);
-        }
-        Floats total{};
-        int64_t i = 0;
-        for (; i + kLanes <= c.num_classes; i += kLanes) total += exponential(load(x + i) - top);
-        if (i < c.num_classes)
-            total += exponential(load(x + i, c.num_classes - i, kMinusInfinity) - top);
-        const float log_z = top + std::log(sum(total));
-        asked_log_p[r] = as_float(x[asked[r]]) - log_z;
-
-        find_largest(x, c.num_classes, maxima, found);
-        const Ranking chosen{c.k, log_p + r * c.k, classes + r * c.k};
-        chosen.clear();
-        for (int64_t j = 0; j < more; ++j) {
-            float value = found.values[j] - log_z;
+    struct Found {
+        float log_p;
+        int64_t number;
+    };
+    std::vector<Found> found(c.k + c.num_biases);  // so many that k are left in any case
+    std::vector<float> maxima;
+    for (int64_t r = 0; r < c.rows; ++r, logits += c.num_classes) {
+        Row<Number> row(logits, c.num_classes, maxima);
+        const float top = row.largest(), log_z = top + std::log(row.exponentials(top));
+        asked_log_p[r] = as_float(logits[asked[r]]) - log_z;
+        for (Found& f : found) {
+            const float largest = row.largest();
+            f = {largest - log_z, row.take(largest)};
             for (int64_t b = 0; b < c.num_biases; ++b)
-                if (c.biased[b] == found.classes[j]) value += c.biases[b];
-            chosen.add(value, found.classes[j]);
+                if (c.biased[b] == f.number) f.log_p += c.biases[b];
         }
+        std::stable_sort(found.begin(), found.end(),
+                         [](const Found& a, const Found& b) { return a.log_p > b.log_p; });
+        for (int64_t j = 0; j < c.k; ++j, ++log_p, ++classes)
+            *log_p = found[j].log_p, *classes = found[j].number;
     }
 }
 
@@ -129,7 +131,7 @@ void likeliest(const Choice& c, const Number* logits, const int64_t* asked, floa
                                            const int64_t* starts, const int64_t* lengths) {      \
         attend_memory(*a, q, out, width, rows, starts, lengths);                                 \
     }                                                                                            \
-    extern "C" void likeliest_##suffix(const Choice* c, const Number* logits,                    \
+    extern "C" void likeliest_##suffix(const Choice* c, Number* logits,                          \
                                        const int64_t* asked, float* log_p, int64_t* classes,     \
                                        float* asked_log_p) {                                     \
         likeliest(*c, logits, asked, log_p, classes, asked_log_p);                               \

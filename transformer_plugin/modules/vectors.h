@@ -15,6 +15,8 @@ namespace {
 constexpr int kLanes = 16;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
+int64_t in_lanes(int64_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
+
 // Vectors of the compiler: one instruction with AVX-512, a few elsewhere.
 typedef float Floats __attribute__((vector_size(4 * kLanes)));
 typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
@@ -33,10 +35,14 @@ Floats load(const float* x) {
 Floats load(const BFloat16* x) {  // the upper half of a float32
     Halves bits;
     std::memcpy(&bits, x, sizeof bits);
+#ifdef __AVX512F__  // in two instructions; of the other way compilers make many
+    return Floats(_mm512_slli_epi32(_mm512_cvtepu16_epi32(__m256i(bits)), 16));
+#else
     const Ints wide = __builtin_convertvector(bits, Ints) << 16;
     Floats v;
     std::memcpy(&v, &wide, sizeof v);
     return v;
+#endif
 }
 
 // The last, incomplete vector of a row; `rest` elements exist, the others are `filler`.
@@ -53,9 +59,7 @@ void store(Floats v, float* x) { std::memcpy(x, &v, sizeof v); }
 
 void store(Floats v, BFloat16* x) {  // rounded to nearest, ties to even
 #ifdef __AVX512BF16__
-    __m512 wide;
-    std::memcpy(&wide, &v, sizeof v);
-    const __m256bh upper = _mm512_cvtneps_pbh(wide);
+    const __m256bh upper = _mm512_cvtneps_pbh(__m512(v));
 #else
     Ints bits;
     std::memcpy(&bits, &v, sizeof v);
@@ -65,22 +69,50 @@ void store(Floats v, BFloat16* x) {  // rounded to nearest, ties to even
     std::memcpy(x, &upper, sizeof upper);
 }
 
+// What compilers make more instructions of than it takes.
+#ifdef __AVX512F__
+
+// a > b ? a : b
+Floats larger(Floats a, Floats b) { return Floats(_mm512_max_ps(__m512(a), __m512(b))); }
+
+Floats rounded(Floats v) { return Floats(_mm512_roundscale_ps(__m512(v), 0)); }
+
+// 2^n v, for whole numbers n.
+Floats scaled(Floats v, Floats n) { return Floats(_mm512_scalef_ps(__m512(v), __m512(n))); }
+
+float sum(Floats v) { return _mm512_reduce_add_ps(__m512(v)); }
+
+float largest(Floats v) { return _mm512_reduce_max_ps(__m512(v)); }
+
+// The sums of four vectors.
+void sums(const Floats* v, float* out) {
+    const auto add_pairs = [](Floats a, Floats b) {
+        return __m512d(_mm512_unpacklo_ps(__m512(a), __m512(b)) +
+                       _mm512_unpackhi_ps(__m512(a), __m512(b)));
+    };
+    const __m512d a = add_pairs(v[0], v[1]), b = add_pairs(v[2], v[3]);
+    const __m512 each = __m512(_mm512_unpacklo_pd(a, b)) + __m512(_mm512_unpackhi_pd(a, b));
+    _mm_storeu_ps(out, _mm512_extractf32x4_ps(each, 0) + _mm512_extractf32x4_ps(each, 1) +
+                           _mm512_extractf32x4_ps(each, 2) + _mm512_extractf32x4_ps(each, 3));
+}
+
+#else
+
 Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 
-// What is left when the lower and the upper half of a vector are put together, and so on.
-#ifdef __AVX512F__
-float sum(Floats v) {
-    __m512 x;
-    std::memcpy(&x, &v, sizeof v);
-    return _mm512_reduce_add_ps(x);
+Floats rounded(Floats v) {
+    const Floats half = v < 0.0f ? Floats{} - 0.5f : Floats{} + 0.5f;
+    return __builtin_convertvector(__builtin_convertvector(v + half, Ints), Floats);
 }
 
-float largest(Floats v) {
-    __m512 x;
-    std::memcpy(&x, &v, sizeof v);
-    return _mm512_reduce_max_ps(x);
+Floats scaled(Floats v, Floats n) {
+    const Ints power = (__builtin_convertvector(n, Ints) + 127) << 23;
+    Floats scale;
+    std::memcpy(&scale, &power, sizeof scale);
+    return v * scale;
 }
-#else
+
+// What is left when the lower and the upper half of a vector are put together, and so on.
 template <class Put>
 float reduced(Floats v, Put put) {
     float x[kLanes];
@@ -97,26 +129,42 @@ float sum(Floats v) {
 float largest(Floats v) {
     return reduced(v, [](float a, float b) { return a > b ? a : b; });
 }
+
+void sums(const Floats* v, float* out) {
+    for (int i = 0; i < 4; ++i) out[i] = sum(v[i]);
+}
+
 #endif
 
 // e^x for x <= 0, to two units in the last place; 0 below -87. As Cephes' expf: 2^n times a
 // polynomial of the rest.
 Floats exponential(Floats x) {
-    const Ints lost = x < -87.0f;
-    x = lost ? Floats{} - 87.0f : x;  // what is not a number stays so
-    const Ints n = __builtin_convertvector(x * 1.44269504f - 0.5f, Ints);  // towards zero
-    const Floats whole = __builtin_convertvector(n, Floats);
-    const Floats r = x - whole * 0.693359375f + whole * 2.12194440e-4f;
+    const Ints lost = x < -87.0f;  // where a processor takes a hundred times as long
+    x = larger(Floats{} - 87.0f, x);  // what is not a number stays so
+    const Floats n = rounded(x * 1.44269504f);
+    const Floats r = x - n * 0.693359375f + n * 2.12194440e-4f;
     Floats p = r * 1.9875691500e-4f + 1.3981999507e-3f;
     p = p * r + 8.3334519073e-3f;
     p = p * r + 4.1665795894e-2f;
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
-    const Ints power = (n + 127) << 23;
-    Floats scale;
-    std::memcpy(&scale, &power, sizeof scale);
-    return lost ? Floats{} : p * scale;
+    return lost ? Floats{} : scaled(p, n);
+}
+
+// Of `size` numbers, in whole vectors, the first `count` become their softmax, the others 0.
+void softmax(float* x, int64_t count, int64_t size) {
+    for (int64_t i = count; i < size; ++i) x[i] = kMinusInfinity;
+    Floats top = load(x), total{};
+    for (int64_t i = kLanes; i < size; i += kLanes) top = larger(top, load(x + i));
+    const float most = largest(top);
+    for (int64_t i = 0; i < size; i += kLanes) {
+        const Floats e = exponential(load(x + i) - most);
+        store(e, x + i);
+        total += e;
+    }
+    const float share = 1 / sum(total);
+    for (int64_t i = 0; i < size; i += kLanes) store(load(x + i) * share, x + i);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..checkpoints.safe_loading import load
 from ..half_gradients import FP16Optimizer
+from ..lasting_objects import set_aside
 from ..model import VaswaniTransformer
 from . import loading_threads
 from .divergence import LossWatch
@@ -24,7 +25,6 @@ from .durable_files import remove_unfinished
 from .freed_memory import keep_freed_memory
 from .interruption import listen
 from .last_good import newest_good
-from .lasting_objects import set_aside
 from .master_weights import full_state, master_weights, restore
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision

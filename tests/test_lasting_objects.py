@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from transformer_plugin.training.lasting_objects import set_aside
+from transformer_plugin.lasting_objects import left_alone, set_aside
 
 
 class Node:
@@ -35,3 +35,19 @@ def test_a_cycle_goes_at_the_next_call():
     assert gone() is not None
     set_aside()
     assert gone() is None
+
+
+def test_what_is_there_is_left_alone_for_a_while():
+    node = Node()
+    with pytest.raises(KeyError), left_alone():
+        assert not any(each is node for each in gc.get_objects())
+        raise KeyError
+    assert gc.get_freeze_count() == 0
+
+
+def test_what_was_set_aside_before_stays_so():
+    set_aside()
+    count = gc.get_freeze_count()
+    with left_alone():
+        pass
+    assert gc.get_freeze_count() >= count > 0
