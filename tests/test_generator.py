@@ -241,7 +241,7 @@ def test_what_was_there_is_not_looked_through_for_garbage(build, batch, monkeypa
         return encode(*args)
 
     monkeypatch.setattr(model.encoder, "encode", counted)
-    VaswaniGenerator([model], rules(2)).generate([model], batch())
+    VaswaniGenerator([model], rules(2)).generate([model], batch([5, 3], [1, 1]))
     assert all(count > 10_000 for count in found) and found
     assert gc.get_freeze_count() == 0
 
