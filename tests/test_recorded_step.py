@@ -183,7 +183,7 @@ def test_a_step_of_the_search_waits_for_one_number(sharp, recordings, monkeypatc
         encoded = torch.randn(3 * 7, 32), layout, []
     monkeypatch.setattr(type(model.encoder), "encode", lambda *_: encoded)
     with torch.inference_mode():
-        scorer = ModelScorer(model, lengths, 4)
+        scorer = ModelScorer(model, lengths, 4, model.decoder.weights(4))
         assert beam_search(scorer, longest, rules(4)) == "found"
     assert isinstance(scorer.features, RecordedStep)
     assert asked == [torch.Size([])] * 23  # the longest and shortest; then one number a step

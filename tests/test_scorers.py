@@ -37,7 +37,7 @@ def test_a_search_that_is_over_holds_nothing(build, batch, monkeypatch, no_colle
     lp = functools.partial(gnmt_length_penalty, alpha=0.6)
     source = batch([5, 3], [5, 3])["net_input"]["src_tokens"]
     model = build(seed=1, d_model=64).eval()  # heads as wide as the kernels' vectors
-    scorer = scorers.ModelScorer(model, source, 3)
+    scorer = scorers.ModelScorer(model, source, 3, model.decoder.weights(6))
     assert isinstance(scorer.past, CompiledPast) == by_kernels
     held = [weakref.ref(part) for part in (scorer.past, *scorer.past.layers, scorer.chunks)]
     beam_search(scorer, torch.tensor([9, 9]), Rules(3, lp, "bound", EOS, PAD, UNK))

@@ -9,9 +9,9 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
 from .embedding import embed
-from .modules import compiled_step
 from .modules.cache import Memory, Past
 from .modules.compiled_cache import CompiledPast, is_supported
+from .modules.decoding_weights import DecodingWeights
 from .modules.layers import DecoderLayer, LayerShape
 from .modules.linear import linear
 from .modules.masked_cache import MaskedPast
@@ -93,6 +93,14 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
                 all_weights.append((self_weights, encoder_weights))
         return (x if self.norm is None else self.norm(x)), packing, all_weights
 
+    def weights(self, rows: int) -> DecodingWeights:
+        """What several calls of ``start`` can share.
+
+        Args:
+            rows: hypotheses of all sentences, about as many as come to a step together.
+        """
+        return DecodingWeights.of(self.layers, self.output_projection, rows)
+
     def start(
         self,
         memory: Tensor,
@@ -100,6 +108,7 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         num_hypotheses: int = 1,
         need_weights: bool = False,
         static: bool = False,
+        weights: DecodingWeights | None = None,
     ) -> Past:
         """What is known before the first step.
 
@@ -109,13 +118,13 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
             num_hypotheses: of each sentence, k; room is made for as many as long as the source.
             need_weights: whether a step may be asked for weights.
             static: give a ``StaticPast``, where there is one for this attention.
+            weights: the decoder's, see ``weights``.
         """
         attentions = [layer.encoder_attention for layer in self.layers]
         projected = [linear(attention.key_value, memory) for attention in attentions]
         if not need_weights and all(map(is_supported, attentions, projected)):
             past = CompiledPast(projected, packing)
-            if compiled_step.is_supported(self.layers, memory.dtype):
-                past.whole_step = compiled_step.CompiledStep(self.layers)
+            past.whole_step = None if weights is None else weights.whole_step
             return past
         memories = [
             Memory(*attention.memory_heads(packing.pad(key_value)), packing.allowed)

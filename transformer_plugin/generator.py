@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from .beam_search import Hypothesis, beam_search
 from .lasting_objects import left_alone
 from .model import VaswaniTransformer
+from .modules.decoding_weights import DecodingWeights
 from .modules.thread_pool import map_in_threads
 from .next_tokens import Rules
 from .scorers import EnsembleScorer, ModelScorer
@@ -80,8 +81,13 @@ class VaswaniGenerator(nn.Module):
         max_lengths = self._max_lengths(src_tokens, lengths)
         results: list[list[Hypothesis]] = [[] for _ in range(src_tokens.size(0))]
 
+        rows = src_tokens.size(0) * self.rules.beam_size
+        weights = [model.decoder.weights(rows) for model in self.models]
+
         def search(sentences: Tensor) -> list[list[Hypothesis]]:
-            return self._search(src_tokens, sentences, max_lengths, prefix_tokens, bos_token)
+            return self._search(
+                src_tokens, sentences, max_lengths, weights, prefix_tokens, bos_token
+            )
 
         workers = 1 if src_tokens.is_cuda else torch.get_num_threads()
         batches = _batches(lengths, self._batch_tokens(src_tokens), workers)
@@ -98,6 +104,7 @@ class VaswaniGenerator(nn.Module):
         src_tokens: Tensor,
         sentences: Tensor,
         max_lengths: Tensor,
+        weights: Sequence[DecodingWeights],
         prefix: Tensor | None,
         first_token: int | None,
     ) -> list[list[Hypothesis]]:
@@ -106,8 +113,8 @@ class VaswaniGenerator(nn.Module):
             source = src_tokens[sentences]
             source = source[:, source.ne(self.rules.pad).any(dim=0)]
             scorers = [
-                ModelScorer(model, source, self.rules.beam_size, self.temperature)
-                for model in self.models
+                ModelScorer(model, source, self.rules.beam_size, own, self.temperature)
+                for model, own in zip(self.models, weights, strict=True)
             ]
             return beam_search(
                 scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers),
@@ -123,7 +130,9 @@ class VaswaniGenerator(nn.Module):
         return [
             hypotheses
             for half in sentences.chunk(2)
-            for hypotheses in self._search(src_tokens, half, max_lengths, prefix, first_token)
+            for hypotheses in self._search(
+                src_tokens, half, max_lengths, weights, prefix, first_token
+            )
         ]
 
     def _batch_tokens(self, src_tokens: Tensor) -> int:

@@ -11,6 +11,7 @@ from torch import Tensor
 from .decoder import VaswaniDecoder
 from .model import VaswaniTransformer
 from .modules.cache import Past
+from .modules.decoding_weights import DecodingWeights
 from .modules.logit_chunks import LogitChunks
 from .modules.static_cache import StaticPast
 from .recorded_step import RecordedStep, default_recorder
@@ -25,6 +26,7 @@ class ModelScorer:
         model: in evaluation mode.
         src_tokens: ``[B, S]``.
         num_hypotheses: of each sentence, k.
+        weights: the decoder's.
         temperature: divides the logits.
     """
 
@@ -33,16 +35,19 @@ class ModelScorer:
         model: VaswaniTransformer,
         src_tokens: Tensor,
         num_hypotheses: int,
+        weights: DecodingWeights,
         temperature: float = 1.0,
     ) -> None:
         self.temperature = temperature
         memory, packing, _weights = model.encoder.encode(src_tokens)
         recorder = default_recorder(src_tokens.device)
-        self.past = model.decoder.start(memory, packing, num_hypotheses, static=bool(recorder))
+        self.past = model.decoder.start(
+            memory, packing, num_hypotheses, static=bool(recorder), weights=weights
+        )
         self.features: Callable[[Tensor], Tensor] = partial(_features, model.decoder, self.past)
         if recorder and isinstance(self.past, StaticPast):
             self.features = RecordedStep(self.features, self.past, recorder)
-        self.chunks = LogitChunks(model.decoder.output_projection)
+        self.chunks = LogitChunks(model.decoder.output_projection, weights.projection)
 
     def step(self, tokens: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Logits of what follows ``tokens``, ``[B, k]``: some of the B * k rows, and theirs,

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from transformer_plugin.decode_precision import in_precision
-from transformer_plugin.modules import compiled
+from transformer_plugin.modules import compiled, mkl
 from transformer_plugin.modules.cache import Memory
 from transformer_plugin.modules.compiled_cache import CompiledPast
 from transformer_plugin.modules.compiled_step import CompiledStep, is_supported
@@ -42,9 +42,12 @@ needs_product = pytest.mark.skipif(
 
 
 @needs_product
-@pytest.mark.parametrize("dtype, error", [(torch.float32, 1e-5), (torch.bfloat16, 0.1)])
+@pytest.mark.parametrize(
+    "dtype, packed, error",
+    [(torch.float32, False, 1e-5), (torch.float32, True, 1e-5), (torch.bfloat16, True, 0.1)],
+)
 @torch.inference_mode()
-def test_a_step_is_what_the_layers_make(dtype, error):
+def test_a_step_is_what_the_layers_make(dtype, packed, error):
     """Hypotheses that branch, and sentences that leave."""
     layers = layers_of(dtype)
     exact = [copy.deepcopy(layer).double() for layer in layers]
@@ -52,7 +55,7 @@ def test_a_step_is_what_the_layers_make(dtype, error):
     encoded = torch.randn(packing.positions.numel(), SHAPE["d_model"]).to(dtype)
     if not is_supported(layers, dtype):
         pytest.skip("this processor has no AMX")
-    whole_step = CompiledStep(layers)
+    whole_step = CompiledStep(layers, packed)
     projected = [layer.encoder_attention.key_value(encoded) for layer in layers]
     past = CompiledPast(projected, packing)
     memories = [
@@ -124,7 +127,7 @@ def test_quantised_layers_are_left_to_torch():
 def test_a_decoder_takes_it(build, monkeypatch):
     decoder = build(d_model=64, num_heads=4).eval().decoder
     packing = Packing.of_lengths(torch.tensor([3, 2]), 3)
-    past = decoder.start(torch.randn(5, 64), packing)
+    past = decoder.start(torch.randn(5, 64), packing, weights=decoder.weights(2))
     tokens = torch.tensor([[2], [2]])
     found, _weights = decoder.step(tokens, past)
     assert isinstance(past.whole_step, CompiledStep)
@@ -133,3 +136,14 @@ def test_a_decoder_takes_it(build, monkeypatch):
     with pytest.raises(TypeError):
         decoder.step(tokens, past, need_weights=True)
     assert found.shape == (2, 1, 64)
+
+
+@needs_product
+@torch.inference_mode()
+def test_weights_are_packed_for_more_than_a_few_rows(build):
+    model = build(d_model=64, num_heads=4).eval()
+    decoder, packed = model.decoder, mkl.can_be_packed(model.decoder.output_projection.weight)
+    assert decoder.weights(4).projection is None
+    assert (decoder.weights(400).projection is not None) == packed
+    for not_packed in (in_precision(copy.deepcopy(model), p) for p in ("bf16", "int8")):
+        assert not_packed.decoder.weights(400).projection is None

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Sequence
 from ctypes import byref, c_float, c_int64, c_void_p
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor, nn
 
+from . import mkl
 from .attention import MultiHeadAttention
 from .compiled import LANES, SUFFIXES, address, kernels, processor
 from .compiled_cache import CompiledPast
@@ -19,7 +18,7 @@ from .feed_forward import PositionwiseFeedForward
 from .layers import DecoderLayer
 from .residual import Residual
 
-_PRODUCTS = {torch.float32: "sgemm_", torch.bfloat16: "gemm_bf16bf16f32_"}  # of MKL, within torch
+_PRODUCTS = {torch.float32: "sgemm_", torch.bfloat16: "gemm_bf16bf16f32_"}
 _PARTS = (MultiHeadAttention, PositionwiseFeedForward, Residual)
 _Parameters = c_void_p * 18  # weight and bias of each of ``_maps``
 
@@ -59,11 +58,14 @@ class _Step(ctypes.Structure):
         *((name, c_int64) for name in ("sentences", "width", "d_model", "d_ff", "heads")),
         *((name, c_int64) for name in ("d_k", "d_v", "layers", "steps", "ancestor_stride")),
         *((name, c_float) for name in ("scale", "epsilon")),
-        *((name, c_void_p) for name in ("product", "ancestors", "starts", "lengths")),
+        *((name, c_void_p) for name in ("product", "packed_product")),
+        *((name, c_void_p) for name in ("ancestors", "starts", "lengths")),
     ]
 
 
-def is_supported(layers: Sequence[nn.Module], dtype: torch.dtype) -> bool:
+def is_supported(
+    layers: Sequence[nn.Module], dtype: torch.dtype
+) -> TypeGuard[Sequence[DecoderLayer]]:
     """Whether the kernel can do the work of these layers, whose past is a ``CompiledPast``."""
     return (
         not torch.is_grad_enabled()
@@ -105,32 +107,41 @@ def _maps(layer: DecoderLayer) -> list[nn.Linear | nn.LayerNorm]:
     ]
 
 
-@functools.cache
-def _product(dtype: torch.dtype) -> c_void_p | None:
-    """The matrix product of the MKL that torch brings along; None where it brings none.
+def _product(dtype: torch.dtype) -> Any:
+    """MKL's; None where there is none.
 
     In bf16 it was measured with AMX alone; elsewhere it is left to oneDNN, which torch takes.
     """
-    if not torch.backends.mkl.is_available():
+    if dtype not in _PRODUCTS or (dtype == torch.bfloat16 and "amx_bf16" not in processor()):
         return None
-    if dtype == torch.bfloat16 and "amx_bf16" not in processor():
-        return None
-    try:
-        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib/libtorch_cpu.so"))
-        return ctypes.cast(getattr(library, _PRODUCTS[dtype]), c_void_p)
-    except (AttributeError, KeyError, OSError):
-        return None
+    return mkl.function(_PRODUCTS[dtype])
 
 
 class CompiledStep:
-    """The layers of a decoder, for which ``is_supported`` holds."""
+    """The layers of a decoder, for which ``is_supported`` holds; they must not change meanwhile.
 
-    def __init__(self, layers: Sequence[DecoderLayer]) -> None:
+    Args:
+        layers: float32 or bfloat16.
+        packed: whether to hold the weights, where MKL can, in the order in which it reads them.
+    """
+
+    def __init__(self, layers: Sequence[DecoderLayer], packed: bool = False) -> None:
         self._layers = layers  # held, as their parameters are known by address alone
         self._dtype = layers[0].feed_forward.inner.weight.dtype
         self._numbers = _Numbers.of(layers[0])
+        weights = [m.weight for layer in layers for m in _maps(layer) if isinstance(m, nn.Linear)]
+        packed = packed and all(map(mkl.can_be_packed, weights))
+        self._packed = {w: mkl.PackedWeight(w) for w in weights} if packed else {}
+        of_packed = mkl.function("sgemm_compute_") if packed else None
+        self._products = [ctypes.cast(f, c_void_p) for f in (_product(self._dtype), of_packed)]
         self._parameters = [
-            _Parameters(*(p.data_ptr() for m in _maps(layer) for p in (m.weight, m.bias)))
+            _Parameters(
+                *(
+                    self._packed.get(p, p).data_ptr()
+                    for module in _maps(layer)
+                    for p in (module.weight, module.bias)
+                )
+            )
             for layer in layers
         ]
 
@@ -154,7 +165,7 @@ class CompiledStep:
         numbers = _Step(
             *(*x.shape[:2], own.d_model, own.d_ff, own.heads, own.d_k, own.d_v),
             *(len(arrays), len(arrays[0]), past.ancestors.size(2), own.scale, own.epsilon),
-            _product(x.dtype),
+            *self._products,
             *map(address, (past.ancestors, past.starts, past.lengths)),
         )
         exact = x.float()  # x itself, where that is its type

@@ -20,6 +20,12 @@ using Product = void (*)(const char* transpose_a, const char* transpose_b, const
                          const int* a_stride, const Number* b, const int* b_stride,
                          const float* beta, float* c, const int* c_stride);
 
+// MKL's sgemm_compute: the first matrix is a packed one.
+using PackedProduct = void (*)(const char* packed_a, const char* transpose_b, const int* m,
+                               const int* n, const int* k, const float* a, const int* a_stride,
+                               const float* b, const int* b_stride, const float* beta, float* c,
+                               const int* c_stride);
+
 template <class Number>
 struct Map {  // a linear one, [out, in] and [out]; or the gain and bias of a norm
     const Number *weight, *bias;
@@ -39,6 +45,7 @@ struct Step {  // as compiled_step.py's
     int64_t sentences, width, d_model, d_ff, heads, d_k, d_v, layers, steps, ancestor_stride;
     float scale, epsilon;
     Product<Number> product;
+    PackedProduct packed_product;  // null: no weight is packed
     const int32_t* ancestors;         // see attend_past
     const int64_t *starts, *lengths;  // see attend_memory
 };
@@ -98,6 +105,10 @@ class Block {
     void multiply(const Number* x, const Number* weight, int in, int out, float* y) const {
         const float one = 1, zero = 0;
         const int rows = int(rows_);
+        if constexpr (std::is_same_v<Number, float>)
+            if (s_.packed_product)
+                return s_.packed_product("P", "N", &out, &rows, &in, weight, &in, x, &in, &zero, y,
+                                         &out);
         s_.product("T", "N", &out, &rows, &in, &one, weight, &in, x, &in, &zero, y, &out);
     }
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from .mkl import PackedWeight
+
 _CPU_BYTES = 8 << 20  # of a chunk: a few times an inner cache, and enough rows for the product
 _GPU_BYTES = 1 << 30
 _LEAST_ROWS = 64
@@ -20,10 +22,12 @@ class LogitChunks:
 
     Args:
         projection: ``[V, D]``, without bias.
+        packed: its weight, where it is packed.
     """
 
-    def __init__(self, projection: nn.Linear) -> None:
+    def __init__(self, projection: nn.Linear, packed: PackedWeight | None = None) -> None:
         self.projection = projection
+        self._packed = packed
         self._buffer: Tensor | None = None
 
     def __call__(self, features: Tensor) -> Iterator[tuple[slice, Tensor]]:
@@ -47,4 +51,7 @@ class LogitChunks:
         if self._buffer is None or self._buffer.size(0) < features.size(0):
             size = (features.size(0), self.projection.out_features)
             self._buffer = torch.empty(size, dtype=weight.dtype, device=features.device)
-        return torch.mm(features, weight.t(), out=self._buffer[: features.size(0)])
+        logits = self._buffer[: features.size(0)]
+        if self._packed is not None:
+            return self._packed.product(features.contiguous(), logits)
+        return torch.mm(features, weight.t(), out=logits)
