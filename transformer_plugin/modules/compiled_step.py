@@ -132,8 +132,9 @@ class CompiledStep:
         weights = [m.weight for layer in layers for m in _maps(layer) if isinstance(m, nn.Linear)]
         packed = packed and all(map(mkl.can_be_packed, weights))
         self._packed = {w: mkl.PackedWeight(w) for w in weights} if packed else {}
-        of_packed = mkl.function("sgemm_compute_") if packed else None
-        self._products = [ctypes.cast(f, c_void_p) for f in (_product(self._dtype), of_packed)]
+        functions: list[Any] = [_product(self._dtype)]
+        functions += [mkl.function("sgemm_compute_") if packed else None]
+        self._products = [ctypes.cast(function, c_void_p) for function in functions]
         self._parameters = [
             _Parameters(
                 *(

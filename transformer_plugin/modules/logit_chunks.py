@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .mkl import PackedWeight
 
-_CPU_BYTES = 8 << 20  # of a chunk: a few times an inner cache, and enough rows for the product
+_CPU_BYTES = 4 << 20  # of a chunk: twice an inner cache, and enough rows for the product
 _GPU_BYTES = 1 << 30
 _LEAST_ROWS = 64
 
