@@ -118,7 +118,7 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
             num_hypotheses: of each sentence, k; room is made for as many as long as the source.
             need_weights: whether a step may be asked for weights.
             static: give a ``StaticPast``, where there is one for this attention.
-            weights: the decoder's, see ``weights``.
+            weights: what the method of that name gave.
         """
         attentions = [layer.encoder_attention for layer in self.layers]
         projected = [linear(attention.key_value, memory) for attention in attentions]

@@ -154,7 +154,8 @@ class VaswaniTranslationTask(TranslationTask):
             options["max_len_a"] = self._fidelity().get("max_len_a", -1.0)
         language_model = (extra_gen_cls_kwargs or {}).get("lm_model")
         reasons = _for_stock(options)
-        reasons += ["a language model"] if language_model is not None else []
+        if language_model is not None and "lm_path" not in reasons:
+            reasons.append("a language model")
         reasons += ["generator class"] if seq_gen_cls is not None else []
         if not all(isinstance(model, VaswaniTransformer) for model in models):
             reasons.append("a model that is not the plugin's")

@@ -39,8 +39,7 @@ void ask_for(const Number* x, int64_t count) {
     for (int64_t i = 0; i < count; i += 64 / sizeof(Number)) __builtin_prefetch(x + i);
 }
 
-void sums_of(const Floats (&v)[1], float* out) { out[0] = sum(v[0]); }
-void sums_of(const Floats (&v)[4], float* out) { sums(v, out); }
+void sums(const Floats (&v)[1], float* out) { out[0] = sum(v[0]); }
 
 // The numbers i to i + kVectors * kLanes of the weighted values, in registers.
 template <int kQueries, int kVectors, class Number, class Value>
@@ -76,7 +75,7 @@ void attend(const Attention& a, const Number* q, Number* out, int count, Key key
             for (int j = 0; j < kQueries; ++j)
                 products[j] += load(room.query(j) + i) * load(key(t, j) + i);
         float scores[kQueries];
-        sums_of(products, scores);
+        sums(products, scores);
         for (int j = 0; j < kQueries; ++j) room.scores(j)[t] = scores[j];
     }
     for (int j = 0; j < kQueries; ++j) softmax(room.scores(j), count, in_lanes(count));

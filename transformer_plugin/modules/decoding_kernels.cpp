@@ -32,7 +32,7 @@ class Row {
     // maxima: room.
     Row(Number* x, int64_t size, std::vector<float>& maxima) : x_(x), size_(size), maxima_(maxima) {
         const int64_t blocks = (size + kBlock - 1) / kBlock;
-        maxima_.resize((blocks + kLanes - 1) / kLanes * kLanes, kMinusInfinity);
+        maxima_.resize(in_lanes(blocks), kMinusInfinity);
         for (int64_t b = 0; b < blocks; ++b) maxima_[b] = maximum(b);
     }
 

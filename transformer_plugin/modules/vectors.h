@@ -85,7 +85,7 @@ float sum(Floats v) { return _mm512_reduce_add_ps(__m512(v)); }
 float largest(Floats v) { return _mm512_reduce_max_ps(__m512(v)); }
 
 // The sums of four vectors.
-void sums(const Floats* v, float* out) {
+void sums(const Floats (&v)[4], float* out) {
     const auto add_pairs = [](Floats a, Floats b) {
         return __m512d(_mm512_unpacklo_ps(__m512(a), __m512(b)) +
                        _mm512_unpackhi_ps(__m512(a), __m512(b)));
@@ -130,7 +130,7 @@ float largest(Floats v) {
     return reduced(v, [](float a, float b) { return a > b ? a : b; });
 }
 
-void sums(const Floats* v, float* out) {
+void sums(const Floats (&v)[4], float* out) {
     for (int i = 0; i < 4; ++i) out[i] = sum(v[i]);
 }
 
