@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from .log_normaliser import largest_probability
+from .row_losses import is_in_place, row_losses
 
 _CPU_CHUNK_BYTES = 8 << 20  # about the inner caches, so that a chunk's passes stay in it
 _CPU_LEAST_ROWS = 256  # of a chunk: each adds once to the whole gradient of the matrix
@@ -74,36 +74,6 @@ def default_chunk_size(features: Tensor, vocabulary: int) -> int:
         free, _ = torch.cuda.mem_get_info(features.device)
         return max(256, free // _GPU_CHUNK_FRACTION // (3 * row))
     return max(_CPU_LEAST_ROWS, _CPU_CHUNK_BYTES // row // 128 * 128)
-
-
-def by_gold_class(logits: Tensor, p: Tensor, gold: Tensor) -> tuple[Tensor, Tensor]:
-    """How likely each row's gold class is, from its probability: the way for a CPU.
-
-    Args:
-        logits: ``[R, V]``.
-        p: their softmax.
-        gold: classes, ``[R, 1]``.
-
-    Returns:
-        Its -log p, ``[R, 1]``, in nats, float32 or wider, and whether it is the likeliest.
-    """
-    wide = torch.promote_types(logits.dtype, torch.float32)
-    gold_p = p.gather(1, gold)
-    nll = -gold_p.to(wide).log()
-    lost = (gold_p < torch.finfo(p.dtype).tiny).squeeze(1)
-    if lost.any():  # p underflows: from the logits
-        rows = logits[lost].to(wide)
-        nll[lost] = rows.logsumexp(dim=1, keepdim=True) - rows.gather(1, gold[lost])
-    return nll, gold_p == largest_probability(p)
-
-
-def by_likeliest_class(logits: Tensor, p: Tensor, gold: Tensor) -> tuple[Tensor, Tensor]:
-    """As ``by_gold_class``, from the probability of the likeliest class, which never underflows:
-    the way for a GPU, whose host then waits for nothing."""
-    wide = torch.promote_types(logits.dtype, torch.float32)
-    top_p, top = p.max(dim=1, keepdim=True)
-    log_z = logits.gather(1, top).to(wide) - top_p.to(wide).log()
-    return log_z - logits.gather(1, gold).to(wide), top == gold
 
 
 def _classes_at_once(matrix: Tensor) -> int:
@@ -173,7 +143,6 @@ class _ChunkedLoss(torch.autograd.Function):
         vocabulary = weight.size(0)
         share = epsilon / (vocabulary - 1)
         gold_share = 1 - epsilon - share
-        minus_log = by_likeliest_class if features.is_cuda else by_gold_class
         with_gradient = any(ctx.needs_input_grad)  # type: ignore[attr-defined]
 
         with torch.autocast(device, enabled=False):
@@ -188,27 +157,24 @@ class _ChunkedLoss(torch.autograd.Function):
             grad_matrix = _MatrixGradient(matrix, wide) if with_gradient else None
 
             chunk_size = min(chunk_size, rows.size(0))
-            places = torch.arange(chunk_size, device=features.device)
             # Fresh memory for each chunk would cost more than what is done with it.
             all_logits = rows.new_empty(chunk_size, vocabulary)
-            all_p = torch.empty_like(all_logits)
+            all_p = all_logits if is_in_place(all_logits) else torch.empty_like(all_logits)
 
             for start in range(0, rows.size(0), chunk_size):
                 chunk = slice(start, start + chunk_size)
-                h, gold = rows[chunk], target[chunk].unsqueeze(1)
+                h, gold = rows[chunk], target[chunk]
                 real = gold.size(0)  # rows of the chunk that are not idle
                 logits = torch.mm(h, matrix.t(), out=all_logits[: h.size(0)])
-                p = torch.softmax(logits, dim=1, out=all_p[: h.size(0)])
-                nll, is_likeliest = minus_log(logits[:real], p[:real], gold)
-                gold_logit = logits[:real].gather(1, gold).to(wide)
-                logit_sum = h[:real].to(wide) @ class_sum
-                # The sum over the classes of -log p; log Z is nll + gold_logit.
-                spread = vocabulary * (nll + gold_logit).sum() - logit_sum.sum()
-                losses[0] += gold_share * nll.sum() + share * spread
-                losses[1] += nll.sum()
-                correct += is_likeliest.sum()
+                p = all_p[: h.size(0)]
+                found = row_losses(logits[:real], gold, gold_share, p[:real])
+                nll, logit_sum = found.nll.sum(), (h[:real].to(wide) @ class_sum).sum()
+                # The sum over the classes of -log p.
+                spread = vocabulary * found.log_z.sum() - logit_sum
+                losses[0] += gold_share * nll + share * spread
+                losses[1] += nll
+                correct += found.is_likeliest.sum()
                 if grad_rows is not None and grad_matrix is not None:
-                    p[places[:real], target[chunk]] -= gold_share  # scatter_add_ copies all of p
                     p[real:] = 0
                     grad_rows[chunk] = torch.mm(p, matrix) - (share * class_sum).to(dtype)
                     grad_matrix.add(p, h)
