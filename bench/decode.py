@@ -21,7 +21,7 @@ from typing import Any
 import sacrebleu
 import torch
 from decoding_plot import write_plot
-from decoding_systems import PACKAGES, Setting, installed
+from decoding_systems import PACKAGES, Setting, installed, refusal
 from decoding_worker import Worker
 from whole_process import whole_process
 
@@ -95,15 +95,15 @@ def measure(args: argparse.Namespace, scratch: str) -> list[dict[str, Any]]:
     """
     workers = []
     for system, precision in contenders(args):
-        print(f"starting {system} {precision}", file=sys.stderr)
-        workers.append(
-            Worker(
-                Setting(
-                    system, precision, args.device, tuple(map(str, args.path)),
-                    str(args.data_bin), args.subset, scratch,
-                )
-            )
+        setting = Setting(
+            system, precision, args.device, tuple(map(str, args.path)), str(args.data_bin),
+            args.subset, scratch,
         )  # fmt: skip
+        if reason := refusal(setting):
+            print(f"{system} is left out: {reason}", file=sys.stderr)
+            continue
+        print(f"starting {system} {precision}", file=sys.stderr)
+        workers.append(Worker(setting))
     references = workers[0].references
     rows = []
     for beam in args.beam:

@@ -32,6 +32,7 @@ PACKAGES = {
     "ctranslate2-parallel": "ctranslate2",
     "transformers": "transformers",
 }
+FORMS = {"ctranslate2": "ctranslate2", "transformers": "huggingface"}  # what a package reads
 SIZES = [128, 32, 64, 256]  # sentences a batch, of which each peer's fastest is taken
 ALPHA, LONGEST = 0.6, 200  # of the length penalty len^alpha; tokens of a hypothesis
 CTRANSLATE2_TYPES = {"fp32": "float32", "fp16": "float16", "int8": "int8"}
@@ -53,6 +54,18 @@ class Setting:
 def installed(peer: str) -> bool:
     """Whether the peer's package can be imported."""
     return find_spec(PACKAGES[peer]) is not None
+
+
+def refusal(setting: Setting) -> str:
+    """Why a peer cannot have the plugin's model; empty where it can."""
+    package = PACKAGES.get(setting.system)
+    if package is None:
+        return ""
+    try:
+        _exported(setting, FORMS[package])
+    except subprocess.CalledProcessError as error:
+        return str(error.stderr).strip()
+    return ""
 
 
 def build(setting: Setting) -> tuple[Translate, list[int]]:
@@ -141,6 +154,8 @@ def _exported(setting: Setting, form: str) -> Path:
             ],
             check=True,
             stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
     return folder
 
@@ -148,7 +163,7 @@ def _exported(setting: Setting, form: str) -> Path:
 def _build_transformers(setting: Setting) -> Translate:
     _models, task = _load(setting)
     tokens = build_transformers(
-        _exported(setting, "huggingface"),
+        _exported(setting, FORMS["transformers"]),
         task,
         setting.subset,
         setting.precision,
@@ -166,7 +181,7 @@ def _build_ctranslate2(setting: Setting) -> Translate:
     import ctranslate2
 
     _models, task = _load(setting)
-    folder = _exported(setting, "ctranslate2")
+    folder = _exported(setting, FORMS["ctranslate2"])
     parallel = setting.system == "ctranslate2-parallel" and setting.device == "cpu"
     threads = torch.get_num_threads()
     translator = ctranslate2.Translator(
