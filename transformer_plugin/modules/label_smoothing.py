@@ -123,7 +123,7 @@ class _MatrixGradient:
 class _ChunkedLoss(torch.autograd.Function):
     """With p = softmax(h W^T), q the smoothed target and s = epsilon / (V - 1), the gradient of
     the logits is p - q = p - s - (1 - epsilon - s) [gold]. The constant s is taken out as a
-    correction of rank one, so that a chunk is passed over only by its softmax and a maximum.
+    correction of rank one, so that ``row_losses`` alone passes over a chunk.
     """
 
     @staticmethod
