@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Sequence
 from ctypes import byref, c_float, c_int64, c_void_p
 from typing import Any, NamedTuple, TypeGuard
@@ -107,6 +108,7 @@ def _maps(layer: DecoderLayer) -> list[nn.Linear | nn.LayerNorm]:
     ]
 
 
+@functools.cache
 def _product(dtype: torch.dtype) -> Any:
     """MKL's; None where there is none.
 
