@@ -36,12 +36,7 @@ class Row {
         for (int64_t b = 0; b < blocks; ++b) maxima_[b] = maximum(b);
     }
 
-    float largest() const {
-        Floats top = load(maxima_.data());
-        for (size_t b = kLanes; b < maxima_.size(); b += kLanes)
-            top = larger(top, load(maxima_.data() + b));
-        return ::largest(top);
-    }
+    float largest() const { return ::largest(maxima_.data(), maxima_.size()); }
 
     // The sum of e^(x - most).
     float exponentials(float most) const {

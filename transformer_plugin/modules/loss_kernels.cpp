@@ -1,7 +1,6 @@
 // The losses of rows of logits and the gradient of their sum, each row while it is in the cache.
 // Plain C functions for row_losses.py; tensors are given by their first element.
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -23,21 +22,15 @@ template <class Number>
 void row_loss(const Rows& s, const Number* x, int64_t gold, Number* gradient, float* nll,
               float* log_z, bool* is_likeliest) {
     thread_local std::vector<float> room;
-    room.resize(in_lanes(s.classes));
+    const int64_t size = in_lanes(s.classes);
+    room.resize(size);
     float* const e = room.data();
     const int64_t whole = s.classes / kLanes * kLanes, rest = s.classes - whole;
     for (int64_t i = 0; i < whole; i += kLanes) store(load(x + i), e + i);
     if (rest) store(load(x + whole, rest, kMinusInfinity), e + whole);
 
-    Floats top = load(e), total{};
-    for (int64_t i = kLanes; i < s.classes; i += kLanes) top = larger(top, load(e + i));
-    const float most = largest(top), gold_logit = e[gold];
-    for (int64_t i = 0; i < s.classes; i += kLanes) {
-        const Floats v = exponential(load(e + i) - most);
-        store(v, e + i);
-        total += v;
-    }
-    const float z = sum(total);
+    const float most = largest(e, size), gold_logit = e[gold];
+    const float z = exponentiate(e, size, most);
     *log_z = most + std::log(z);
     *nll = *log_z - gold_logit;
     *is_likeliest = gold_logit == most;
@@ -55,11 +48,9 @@ void row_loss(const Rows& s, const Number* x, int64_t gold, Number* gradient, fl
                                         const Number* logits, const int64_t* gold,               \
                                         Number* gradient, float* nll, float* log_z,              \
                                         bool* is_likeliest) {                                    \
-        for_each((s->count + kRows - 1) / kRows, parallel, threads, [=](int64_t task) {          \
-            const int64_t end = std::min(s->count, (task + 1) * kRows);                          \
-            for (int64_t r = task * kRows; r < end; ++r)                                         \
-                row_loss(*s, logits + r * s->classes, gold[r], gradient + r * s->classes,        \
-                         nll + r, log_z + r, is_likeliest + r);                                  \
+        for_each_row(s->count, kRows, parallel, threads, [=](int64_t r) {                        \
+            row_loss(*s, logits + r * s->classes, gold[r], gradient + r * s->classes, nll + r,   \
+                     log_z + r, is_likeliest + r);                                               \
         });                                                                                      \
     }
 

@@ -3,7 +3,6 @@
 // Plain C functions for compiled_residual.py; tensors are given by their first element, their rows
 // lie one behind another.
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -106,21 +105,17 @@ void backward(const Residual& r, int64_t row, const Number* gradient, const Numb
                                            const Number* gain, const Number* bias,               \
                                            Number* total, float* mean, float* deviation,         \
                                            Number* out) {                                        \
-        for_each((r->rows + kRows - 1) / kRows, parallel, threads, [=](int64_t task) {           \
-            const int64_t end = std::min(r->rows, (task + 1) * kRows);                           \
-            for (int64_t row = task * kRows; row < end; ++row)                                   \
-                forward(*r, row, x, y, gain, bias, total, mean, deviation, out);                 \
+        for_each_row(r->rows, kRows, parallel, threads, [=](int64_t row) {                       \
+            forward(*r, row, x, y, gain, bias, total, mean, deviation, out);                     \
         });                                                                                      \
     }                                                                                            \
     extern "C" void residual_norm_back_##suffix(                                                 \
         const Residual* r, Parallel parallel, int64_t threads, const Number* gradient,           \
         const Number* total, const float* mean, const float* deviation, const Number* gain,      \
         Number* x_gradient, Number* y_gradient, float* shares) {                                 \
-        for_each((r->rows + kRows - 1) / kRows, parallel, threads, [=](int64_t task) {           \
-            const int64_t end = std::min(r->rows, (task + 1) * kRows);                           \
-            for (int64_t row = task * kRows; row < end; ++row)                                   \
-                backward(*r, row, gradient, total, mean, deviation, gain, x_gradient,            \
-                         y_gradient, shares + task * 2 * r->width);                              \
+        for_each_row(r->rows, kRows, parallel, threads, [=](int64_t row) {                       \
+            backward(*r, row, gradient, total, mean, deviation, gain, x_gradient, y_gradient,    \
+                     shares + row / kRows * 2 * r->width);                                       \
         });                                                                                      \
     }
 
