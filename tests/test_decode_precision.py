@@ -9,6 +9,7 @@ from torch import nn
 from transformer_plugin import generator as generator_module
 from transformer_plugin.decode_precision import in_precision
 from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.modules import product_type
 from transformer_plugin.modules.logit_chunks import LogitChunks
 from transformer_plugin.modules.thread_pool import map_in_threads
 from transformer_plugin.next_tokens import Rules
@@ -27,9 +28,15 @@ def test_int8_is_a_rounding_of_fp32(build, batch):
     assert (rounded - exact).abs().max() < 0.1 * exact.abs().max()
 
 
-def test_bf16_computes_in_bf16(build):
+@pytest.mark.parametrize("faster", [torch.bfloat16, torch.float32])
+def test_bf16_rounds_the_weights_and_takes_the_faster_products(build, monkeypatch, faster):
+    is_bf16_faster = faster == torch.bfloat16
+    monkeypatch.setattr(product_type, "_is_bf16_faster", lambda: is_bf16_faster)
+    exact = build(seed=2)
     model = in_precision(build(seed=2), "bf16")
-    assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
+    for rounded, whole in zip(model.parameters(), exact.parameters(), strict=True):
+        assert rounded.dtype == faster
+        assert torch.equal(rounded.bfloat16(), whole.bfloat16())
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

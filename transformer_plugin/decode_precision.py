@@ -7,6 +7,8 @@ import warnings
 import torch
 from torch import nn
 
+from .modules.product_type import product_type
+
 PRECISIONS = ("fp32", "bf16", "fp16", "int8")
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -16,6 +18,8 @@ def in_precision(model: nn.Module, precision: str) -> nn.Module:
 
     ``int8`` takes the weights of the linear layers as 8-bit integers and their inputs as such
     with a scale found anew for each batch (torch's dynamic quantisation); the rest is fp32.
+    ``bf16`` takes the weights rounded, and computes in fp32 on a processor that multiplies it
+    faster.
 
     Raises:
         ValueError: no such arithmetic on the model's device.
@@ -26,7 +30,8 @@ def in_precision(model: nn.Module, precision: str) -> nn.Module:
     if precision == "fp16" and not on_gpu:
         raise ValueError("--decode-precision fp16 needs a GPU: use bf16 or int8 on a CPU")
     if precision != "int8":
-        return model.to(_TYPES[precision])
+        rounded = model.to(_TYPES[precision])
+        return rounded.to(product_type(next(rounded.parameters())))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says that torchao will have it one day
         return torch.ao.quantization.quantize_dynamic(

@@ -39,7 +39,7 @@ class VaswaniTranslationConfig(TranslationConfig):
         default=None,
         metadata={
             "help": "arithmetic of decoding from a checkpoint; default: that of the checkpoint, or"
-            " what --fp16 or --bf16 says. bf16 is the fastest on CPUs with AVX-512 or AMX, int8 is"
+            " what --fp16 or --bf16 says. bf16 is the fastest on CPUs with AMX, int8 is"
             " for CPUs alone, fp16 for GPUs alone"
         },
     )

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+from .product_type import product_type
 from .row_losses import is_in_place, row_losses
 
 _CPU_CHUNK_BYTES = 8 << 20  # about the inner caches, so that a chunk's passes stay in it
@@ -136,7 +137,7 @@ class _ChunkedLoss(torch.autograd.Function):
         chunk_size: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
         device = features.device.type
-        dtype = weight.dtype
+        dtype = product_type(weight)
         if torch.is_autocast_enabled(device):
             dtype = torch.get_autocast_dtype(device)
         wide = torch.promote_types(weight.dtype, torch.float32)

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn import functional as F
 
+from .product_type import product_type
+
 
 def linear(layer: nn.Module, x: Tensor, relu: bool = False) -> Tensor:
     """x W^T + b, or its ReLU; ``[..., D]`` to ``[..., F]``.
@@ -17,8 +19,8 @@ def linear(layer: nn.Module, x: Tensor, relu: bool = False) -> Tensor:
         layer: ``nn.Linear`` with a bias, or what quantisation put in its place.
     """
     if type(layer) is nn.Linear and _is_supported(x, layer.weight):
-        fused = _FusedLinear.apply if torch.is_grad_enabled() else _fused_linear
-        y: Tensor = fused(x, layer.weight, layer.bias, relu)
+        map_rows = _HalfLinear.apply if torch.is_grad_enabled() else _half_linear
+        y: Tensor = map_rows(x, layer.weight, layer.bias, relu)
         return y
     y = layer(x)
     return F.relu_(y) if relu else y
@@ -29,7 +31,7 @@ def _is_supported(x: Tensor, weight: Tensor) -> bool:
         x.dtype == weight.dtype == torch.bfloat16
         and x.device.type == weight.device.type == "cpu"
         and not torch.compiler.is_compiling()
-        and _has_fused_product()
+        and (_has_fused_product() or product_type(weight) == torch.float32)
     )
 
 
@@ -44,19 +46,24 @@ def _has_fused_product() -> bool:
     )
 
 
-def _fused_linear(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
+def _half_linear(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
+    """torch copies the bias into the result, adds the product to it, and takes the ReLU after it;
+    oneDNN does all that while a part of the product is in registers."""
+    wide = product_type(weight)
+    if wide != weight.dtype:
+        y = F.linear(x.to(wide), weight.to(wide), bias.to(wide))
+        return (y.relu_() if relu else y).to(weight.dtype)
     activation = "relu" if relu else "none"
-    y: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, activation, [], "")
+    y = torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, activation, [], "")
     return y
 
 
-class _FusedLinear(torch.autograd.Function):
-    """torch copies the bias into the result, adds the product to it, and takes the ReLU after it;
-    oneDNN does all that while a part of the product is in registers."""
+class _HalfLinear(torch.autograd.Function):
+    """Keeps bf16 alone, whatever type multiplies it."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
-        y = _fused_linear(x, weight, bias, relu)
+        y = _half_linear(x, weight, bias, relu)
         ctx.save_for_backward(x, weight, *([y] if relu else []))
         return y
 
@@ -66,5 +73,8 @@ class _FusedLinear(torch.autograd.Function):
         x, weight, *of_relu = ctx.saved_tensors
         if of_relu:
             grad_y = torch.ops.aten.threshold_backward(grad_y, of_relu[0], 0)
+        given = (grad_y, x.flatten(0, -2), weight)
+        grad_y, x_rows, matrix = (tensor.to(product_type(weight)) for tensor in given)
         grad_rows = grad_y.flatten(0, -2)
-        return grad_y @ weight, grad_rows.t() @ x.flatten(0, -2), grad_rows.sum(dim=0), None
+        found = (grad_y @ matrix, grad_rows.t() @ x_rows, grad_rows.sum(dim=0))
+        return *(gradient.to(weight.dtype) for gradient in found), None

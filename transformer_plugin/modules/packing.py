@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .product_type import product_type
+
 
 @dataclass(frozen=True)
 class Packing:
@@ -101,4 +103,4 @@ def row_multiple(weight: Tensor) -> int:
     oneDNN, which multiplies bf16 on a CPU, compiles a kernel for each new shape: dearer than the
     product itself. Elsewhere every N is as good.
     """
-    return 128 if weight.dtype == torch.bfloat16 and not weight.is_cuda else 1
+    return 128 if product_type(weight) == torch.bfloat16 and not weight.is_cuda else 1

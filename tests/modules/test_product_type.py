@@ -1,0 +1,39 @@
+"""In what type bf16 is multiplied."""
+
+import pytest
+import torch
+
+from transformer_plugin.modules import product_type as module
+from transformer_plugin.modules.packing import row_multiple
+from transformer_plugin.modules.product_type import product_type
+
+BF16, FP32 = torch.bfloat16, torch.float32
+
+
+@pytest.fixture(autouse=True)
+def tried_anew():
+    module._is_bf16_faster.cache_clear()
+    yield
+    module._is_bf16_faster.cache_clear()
+
+
+@pytest.mark.parametrize("faster, multiple", [(BF16, 128), (FP32, 1)])
+def test_the_faster_type_is_taken_for_bf16(monkeypatch, faster, multiple):
+    seconds = {faster: 1.0, ({BF16, FP32} - {faster}).pop(): 1.1}
+    monkeypatch.setattr(module, "_seconds", seconds.__getitem__)
+    assert product_type(torch.empty(2, 3, dtype=BF16)) == faster
+    assert row_multiple(torch.empty(2, 3, dtype=BF16)) == multiple  # of idle rows, for oneDNN
+
+
+@pytest.mark.parametrize("dtype", [FP32, torch.float64, torch.float16])
+def test_other_types_are_not_tried(monkeypatch, dtype):
+    monkeypatch.delattr(module, "_seconds")
+    assert product_type(torch.empty(2, 3, dtype=dtype)) == dtype
+    assert product_type(torch.empty(2, 3, dtype=BF16, device="meta")) == BF16
+
+
+def test_seconds_are_those_of_a_product(monkeypatch):
+    """The fastest of a few: a product that something else slowed does not count."""
+    clock = iter([0.0, 9.0, 10.0, 12.0, 20.0, 23.0, 30.0, 34.0, 40.0, 45.0])
+    monkeypatch.setattr(module.time, "perf_counter", lambda: next(clock))
+    assert module._seconds(FP32) == 2.0
