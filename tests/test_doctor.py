@@ -4,7 +4,11 @@ import importlib.metadata
 import os
 import subprocess
 import sys
+import time
 import types
+
+import pytest
+import torch
 
 from transformer_plugin import doctor
 from transformer_plugin.cli import main
@@ -42,8 +46,9 @@ def test_a_version_that_fairseq_does_not_take_is_a_problem(monkeypatch, capsys):
     assert "omegaconf 2.0.6 is not the" in out and "pip install omegaconf==" in out
 
 
-def test_it_runs_where_neither_torch_nor_fairseq_imports(tmp_path):
-    for name in ("torch", "fairseq"):
+@pytest.mark.parametrize("broken", [("torch", "fairseq"), ("fairseq",)])
+def test_it_runs_where_fairseq_does_not_import(tmp_path, broken):
+    for name in broken:
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name} is broken')\n")
     done = subprocess.run(
         [sys.executable, doctor.__file__],
@@ -53,8 +58,26 @@ def test_it_runs_where_neither_torch_nor_fairseq_imports(tmp_path):
         check=False,
     )
     assert done.returncode == 1 and done.stderr == ""
-    assert "problem torch is missing or does not import" in done.stdout
+    assert ("problem torch is missing or does not import" in done.stdout) == ("torch" in broken)
     assert "problem fairseq does not import: fairseq is broken" in done.stdout
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize(
+    "slower, level", [(torch.float32, doctor.OK), (torch.bfloat16, doctor.NOTE)]
+)
+def test_whether_bf16_is_the_fast_precision(monkeypatch, slower, level):
+    """By a clock that runs for products of one type alone."""
+    now, product = 0.0, torch.mm
+
+    def slow(left, right):
+        nonlocal now
+        now += left.dtype == slower
+        return product(left, right)
+
+    monkeypatch.setattr(torch, "mm", slow)
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    assert any(text.startswith("the CPU multiplies") for text in texts(level))
 
 
 def test_pypis_apex_is_not_nvidias(monkeypatch):
