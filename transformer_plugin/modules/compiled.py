@@ -1,4 +1,5 @@
-"""The kernels of the .cpp files here: compiled on first use, for the machine at hand."""
+"""C++ of this package, the kernels of the .cpp files here above all: compiled on first use, for the
+machine at hand."""
 
 from __future__ import annotations
 
@@ -68,35 +69,49 @@ def _way_into_threads() -> c_void_p:
 
 @functools.cache
 def kernels() -> ctypes.CDLL | None:
-    """The kernels; None where ``TRANSFORMER_PLUGIN_COMPILED`` is 0 or there is no compiler.
+    """The kernels; None where ``TRANSFORMER_PLUGIN_COMPILED`` is 0 or there is no compiler."""
+    return library("kernels", SOURCES, HEADERS)
+
+
+def library(
+    name: str, sources: Sequence[Path], headers: Sequence[Path] = (), flags: Sequence[str] = ()
+) -> ctypes.CDLL | None:
+    """What these files make; None where ``TRANSFORMER_PLUGIN_COMPILED`` is 0 or there is no
+    compiler.
 
     The compiled file is kept in the user's cache folder (``XDG_CACHE_HOME``) under a name that
-    changes with the source, the compiler's flags and the processor.
+    changes with the source, the compiler's flags, torch and the processor.
+
+    Args:
+        headers: of this package, which the sources include.
+        flags: for the compiler, beside the usual ones.
     """
     if os.environ.get("TRANSFORMER_PLUGIN_COMPILED", "1") == "0":
         return None
     try:
-        return ctypes.CDLL(str(_library()))
+        return ctypes.CDLL(str(_compiled_file(name, sources, headers, [*_FLAGS, *flags])))
     except (OSError, subprocess.SubprocessError) as error:
         said = getattr(error, "stderr", None) or ""
-        logger.warning("going on without compiled kernels, which is slower: %s %s", error, said)
+        logger.warning("going on without compiled %s, which is slower: %s %s", name, error, said)
         return None
 
 
-def _library() -> Path:
-    """Where the compiled file is, made when it is not there."""
+def _compiled_file(
+    name: str, sources: Sequence[Path], headers: Sequence[Path], flags: list[str]
+) -> Path:
+    """Where it is, made when it is not there."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transformer_plugin"
-    made_from = repr((_FLAGS, platform.machine(), processor())).encode()
-    made_from += b"".join(path.read_bytes() for path in SOURCES + HEADERS)
-    library = cache / f"kernels-{hashlib.sha256(made_from).hexdigest()[:16]}.so"
-    if not library.exists():
+    made_from = repr((flags, torch.__version__, platform.machine(), processor())).encode()
+    made_from += b"".join(path.read_bytes() for path in [*sources, *headers])
+    file = cache / f"{name}-{hashlib.sha256(made_from).hexdigest()[:16]}.so"
+    if not file.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as folder:  # and moved when it is whole
-            made = Path(folder) / library.name
-            command = [os.environ.get("CXX", "c++"), *_FLAGS, "-o", str(made), *map(str, SOURCES)]
+            made = Path(folder) / file.name
+            command = [os.environ.get("CXX", "c++"), *map(str, sources), "-o", str(made), *flags]
             subprocess.run(command, check=True, capture_output=True, text=True, timeout=_SECONDS)
-            made.replace(library)
-    return library
+            made.replace(file)
+    return file
 
 
 def processor() -> str:

@@ -1,4 +1,4 @@
-"""Memory that was freed stays with the process, as the next step of training asks for it again."""
+"""Memory that a step of training frees stays with the process, for the next step."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ _LARGEST = 32 << 20  # that glibc takes
 
 
 def keep_freed_memory() -> bool:
-    """Tells the C library to keep what is freed; whether it can be told."""
+    """Gives back what is free by now (a model's weights before they were rounded, say), and tells
+    the C library to keep what is freed from now on; whether it can be told."""
     try:
-        mallopt = ctypes.CDLL(None).mallopt
+        library = ctypes.CDLL(None)
+        mallopt, trim = library.mallopt, library.malloc_trim
     except (AttributeError, OSError, TypeError):  # not glibc
         return False
+    trim(0)
     return bool(mallopt(_TRIM_THRESHOLD, _NEVER) and mallopt(_MMAP_THRESHOLD, _LARGEST))

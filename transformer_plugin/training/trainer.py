@@ -29,6 +29,7 @@ from .master_weights import full_state, master_weights, restore
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
 from .run_lock import hold_lock
+from .tensor_memory import take_over_tensors
 from .time_left import TimeLeft
 from .update_size import log_update_size, update_size
 
@@ -44,8 +45,10 @@ class SafeTrainer(Trainer):
             hold_lock(self._folder)
             remove_unfinished(self._folder)
         if cfg.common.cpu:
-            keep_freed_memory()
+            take_over_tensors()
         super().__init__(cfg, task, *rest)
+        if cfg.common.cpu:
+            keep_freed_memory()
         self._faults = NumericFaults(self._folder, task.cfg.nonfinite_limit)
         self._said_update_size = False
         self._loss_watch = LossWatch(task.cfg.divergence_updates)
