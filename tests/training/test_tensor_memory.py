@@ -38,10 +38,33 @@ torch.set_num_threads(1)
 with ThreadPoolExecutor(4) as threads:
     assert all(threads.map(work, range(1, 5)))
 """
+BEFORE = """
+import torch
+before = torch.ones(100_000)
+"""
 RESIZED = """
 after = before + 1
 del before
 assert bool((after.resize_(200_000)[:100_000] == 2).all())
+"""
+TOO_LARGE = """
+for elements in (1 << 45, 1 << 60):
+    try:
+        torch.empty(elements)
+    except RuntimeError as error:
+        assert f"not enough memory: you tried to allocate {4 * elements} bytes" in str(error)
+    else:
+        raise AssertionError(elements)
+"""
+LIMIT = """
+import os, resource
+half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") // 2
+resource.setrlimit(resource.RLIMIT_AS, (half, half))
+"""
+PROFILED = """
+with torch.profiler.profile(profile_memory=True) as seen:
+    torch.ones(100_000)
+assert max(event.self_cpu_memory_usage for event in seen.events()) == 400_000
 """
 USED_AGAIN = """
 import resource
@@ -95,7 +118,7 @@ def run(script):
 
 @needs_compiler
 def test_blocks_that_come_and_go_in_threads_keep_what_is_in_them():
-    run("import torch\nbefore = torch.ones(100_000)\n" + START + COME_AND_GO + THREADS + RESIZED)
+    run(BEFORE + START + COME_AND_GO + THREADS + RESIZED + TOO_LARGE + PROFILED)
 
 
 @needs_compiler
@@ -106,6 +129,11 @@ def test_memory_is_used_again():
 @needs_compiler
 def test_a_process_may_be_copied_meanwhile():
     run(START + FORK)
+
+
+@needs_compiler
+def test_where_addresses_are_few_tensors_stay_where_they_are():
+    run(LIMIT + START.replace("assert", "assert not") + "torch.ones(100_000)\n")
 
 
 def test_without_a_compiler_tensors_stay_where_they_are(monkeypatch):

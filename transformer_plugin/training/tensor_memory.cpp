@@ -6,13 +6,14 @@
 // and what is freed is joined with the holes beside it.
 
 #include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <new>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -22,16 +23,17 @@ namespace {
 constexpr size_t kLeast = 1 << 16;          // bytes; smaller blocks are left to the C library
 constexpr size_t kAlignment = 64;           // that torch promises
 constexpr size_t kApart = 17 * kAlignment;  // so that equal blocks do not share the sets of a cache
-constexpr size_t kAddresses = size_t(1) << 38;  // memory is taken as it is touched
 
 class Range {
   public:
+    // As many addresses as the machine has memory, which is taken as it is touched.
     Range() {
-        void* place = mmap(nullptr, kAddresses, PROT_READ | PROT_WRITE,
+        const size_t size = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
+        void* place = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (place == MAP_FAILED) return;
         start_ = top_ = static_cast<char*>(place);
-        end_ = start_ + kAddresses;
+        end_ = start_ + size;
     }
 
     bool exists() const { return start_ != nullptr; }
@@ -40,6 +42,7 @@ class Range {
 
     // Null where no hole is large enough and the addresses are used up.
     void* take(size_t size) {
+        if (size > size_t(end_ - start_)) return nullptr;
         const size_t room = (size + kApart + kAlignment - 1) / kAlignment * kAlignment;
         const std::lock_guard<std::mutex> lock(mutex_);
         char* block = top_;
@@ -113,6 +116,8 @@ Range& range() {
 }
 
 void give_back(void* block) {
+    if (!block) return;
+    c10::profiledCPUMemoryReporter().Delete(block);
     if (range().holds(block))
         range().give_back(block);
     else
@@ -123,7 +128,9 @@ class TensorMemory final : public c10::Allocator {
   public:
     c10::DataPtr allocate(size_t size) override {
         void* block = size < kLeast ? nullptr : range().take(size);
-        if (!block && size && posix_memalign(&block, kAlignment, size)) throw std::bad_alloc();
+        if (!block && size && posix_memalign(&block, kAlignment, size)) block = nullptr;
+        TORCH_CHECK(block || !size, "not enough memory: you tried to allocate ", size, " bytes");
+        if (block) c10::profiledCPUMemoryReporter().New(block, size);  // for torch's profiler
         return {block, block, &::give_back, c10::Device(c10::DeviceType::CPU)};
     }
 
