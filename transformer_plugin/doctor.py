@@ -121,7 +121,7 @@ def _accelerator() -> Iterator[Finding]:
     if _multiplies_bf16_faster():
         yield Finding(OK, "the CPU multiplies bf16 faster than fp32: --bf16 is fastest here")
     else:
-        text = "the CPU multiplies fp32 faster than bf16: --bf16 saves memory, and little time"
+        text = "the CPU multiplies fp32 faster than bf16: --bf16 saves memory, not time"
         yield Finding(NOTE, text)
     if torch.version.cuda is None and shutil.which("nvidia-smi"):
         yield Finding(

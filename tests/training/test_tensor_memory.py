@@ -18,6 +18,9 @@ import torch
 from transformer_plugin.training.tensor_memory import take_over_tensors
 assert take_over_tensors()
 """
+AGAIN = """
+assert take_over_tensors()  # for a second trainer in one process
+"""
 # Ten thousand blocks of any size that come and go; nobody writes into another's.
 COME_AND_GO = """
 import random
@@ -130,7 +133,7 @@ def test_memory_is_used_again():
 
 @needs_compiler
 def test_a_process_may_be_copied_meanwhile():
-    run(START + FORK)
+    run(START + AGAIN + FORK)
 
 
 @needs_compiler

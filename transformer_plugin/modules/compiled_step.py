@@ -112,7 +112,7 @@ def _maps(layer: DecoderLayer) -> list[nn.Linear | nn.LayerNorm]:
 def _product(dtype: torch.dtype) -> Any:
     """MKL's; None where there is none.
 
-    In bf16 it was measured with AMX alone; elsewhere it is left to oneDNN, which torch takes.
+    In bf16 it was measured with AMX alone; elsewhere ``linear`` chooses the product.
     """
     if dtype not in _PRODUCTS or (dtype == torch.bfloat16 and "amx_bf16" not in processor()):
         return None

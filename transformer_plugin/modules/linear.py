@@ -48,12 +48,13 @@ def _has_fused_product() -> bool:
 
 
 def _half_linear(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
-    """torch copies the bias into the result, adds the product to it, and takes the ReLU after it;
-    oneDNN does all that while a part of the product is in registers."""
+    """``linear`` of bf16, in bf16."""
     wide = product_type(weight)
     if wide != weight.dtype:
         y = F.linear(x.to(wide), weight.to(wide), bias.to(wide)).to(weight.dtype)
         return y.relu_() if relu else y
+    # torch copies the bias into the result, adds the product to it, and takes the ReLU after it;
+    # oneDNN does all that while a part of the product is in registers.
     activation = "relu" if relu else "none"
     y = torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, activation, [], "")
     return y
@@ -74,8 +75,8 @@ class _HalfLinear(torch.autograd.Function):
         x, weight, *of_relu = ctx.saved_tensors
         if of_relu:
             grad_y = torch.ops.aten.threshold_backward(grad_y, of_relu[0], 0)
-        given = (grad_y, x.flatten(0, -2), weight)
-        grad_y, x_rows, matrix = (tensor.to(product_type(weight)) for tensor in given)
+        wide = product_type(weight)
+        grad_y, x_rows, matrix = grad_y.to(wide), x.flatten(0, -2).to(wide), weight.to(wide)
         grad_rows = grad_y.flatten(0, -2)
         found = (grad_y @ matrix, grad_rows.t() @ x_rows, grad_rows.sum(dim=0))
         return *(gradient.to(weight.dtype) for gradient in found), None

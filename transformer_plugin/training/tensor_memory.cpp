@@ -143,11 +143,13 @@ class TensorMemory final : public c10::Allocator {
 
 }  // namespace
 
-// Whether tensors that are made from now on get their memory here.
-extern "C" bool take_over_tensors() {
-    static TensorMemory& memory = *new TensorMemory;
-    if (!range().exists()) return false;
-    pthread_atfork([] { range().lock(); }, [] { range().unlock(); }, [] { range().unlock(); });
-    c10::SetCPUAllocator(&memory, /*priority=*/1);
-    return true;
+// 1 if tensors that are made from now on get their memory here; may be called again.
+extern "C" int take_over_tensors() {
+    static const bool taken = [] {
+        if (!range().exists()) return false;
+        pthread_atfork([] { range().lock(); }, [] { range().unlock(); }, [] { range().unlock(); });
+        c10::SetCPUAllocator(new TensorMemory, /*priority=*/1);  // outlives every tensor, too
+        return true;
+    }();
+    return taken;
 }
