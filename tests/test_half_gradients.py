@@ -11,8 +11,10 @@ from omegaconf import OmegaConf
 from transformer_plugin.adam import VaswaniAdamConfig
 from transformer_plugin.half_gradients import FP16Optimizer
 from transformer_plugin.modules import compiled
+from transformer_plugin.training.master_weights import master_weights, set_master_weights
 
 SIZES = [(40, 30), (7,), (300,), (11, 13)]
+MODEL = torch.nn.Module()  # only asked for where all weights lie in one vector
 
 
 def configuration(**changes):
@@ -55,7 +57,8 @@ def updates(optimizer, params, number, seed=1, clip=0.0):
 
 
 def assert_equal(ours, stock):
-    for mine, theirs in zip(ours.fp32_params, stock.fp32_params, strict=True):
+    weights = (master_weights(optimizer, MODEL) for optimizer in (ours, stock))
+    for mine, theirs in zip(*weights, strict=True):
         torch.testing.assert_close(mine, theirs, atol=1e-7, rtol=1e-6)
     for mine, theirs in zip(ours.fp16_params, stock.fp16_params, strict=True):
         torch.testing.assert_close(mine, theirs, atol=0, rtol=0.008)
@@ -99,8 +102,9 @@ def test_an_update_of_many_numbers_is_adams_formula(monkeypatch, compiled_one, e
         m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g**2
         rate = 0.01 * math.sqrt(1 - beta2**step) / (1 - beta1**step)
         w = w * (1 - 0.01 * 0.01) - rate * m / (v.sqrt() + 1e-9)
-        torch.testing.assert_close(optimizer.fp32_params[0].double(), w, atol=1e-6, rtol=1e-6)
-        assert parameter.equal(optimizer.fp32_params[0].bfloat16())
+        (exact,) = master_weights(optimizer, MODEL)
+        torch.testing.assert_close(exact.double(), w, atol=1e-6, rtol=1e-6)
+        assert parameter.equal(exact.bfloat16())
 
 
 @pytest.mark.parametrize(
@@ -113,9 +117,7 @@ def test_the_state_of_one_goes_on_in_the_other(build_parameters, first, second):
     updates(before, before.fp16_params, 3)
     after = second.build_optimizer(configuration(), build_parameters())
     after.load_state_dict(copy.deepcopy(before.state_dict()))
-    with torch.no_grad():
-        for p, other in zip(after.fp32_params, before.fp32_params, strict=True):
-            p.copy_(other)
+    set_master_weights(after, MODEL, master_weights(before, MODEL))
     for optimizer in (straight, after):
         updates(optimizer, optimizer.fp16_params, 3, seed=2)
     assert_equal(after, straight)

@@ -15,6 +15,7 @@ from torch.optim.adamw import adamw
 from .adam import FusedAdam, VaswaniAdam
 from .modules import compiled_adam
 from .modules.compiled_adam import Adam
+from .modules.split_weight import SplitWeight
 
 
 class FP16Optimizer(FairseqFP16Optimizer):
@@ -22,7 +23,8 @@ class FP16Optimizer(FairseqFP16Optimizer):
     keeps the name, by which a checkpoint says whose state it holds.
 
     fairseq also keeps a float32 copy of the gradient, and passes over it six times an update.
-    Here it is converted and scaled where it is used: on a CPU number by number.
+    Here it is converted and scaled where it is used: on a CPU number by number. There a float32
+    weight is also kept as no more than what its rounding lacks.
     """
 
     @classmethod
@@ -38,9 +40,11 @@ class FP16Optimizer(FairseqFP16Optimizer):
         return build(cfg, params, **kwargs)
 
     @classmethod
-    def build_fp32_params(cls, *args: Any, **kwargs: Any) -> Any:
+    def build_fp32_params(cls, args: Any, params: list[nn.Parameter], flatten: bool = True) -> Any:
         """The float32 weights, without gradients."""
-        masters = super().build_fp32_params(*args, **kwargs)
+        if all(map(compiled_adam.is_supported, params)):
+            return list(map(SplitWeight, params))
+        masters = super().build_fp32_params(args, params, flatten)
         for master in masters:
             master.grad = None
         return masters
@@ -98,16 +102,18 @@ def update(
         factor: what the gradients are multiplied with.
     """
     epsilon = adam.next_epsilon(group)
-    steps = [_state(adam, p)["step"] for p in group["params"]]
-    tensors = [_tensors(adam, p, rounded[p]) for p in group["params"]]
-    if all(compiled_adam.is_supported(gradient) for gradient, *_ in tensors):
+    weights: list[nn.Parameter] = group["params"]
+    copies = [rounded[weight] for weight in weights]
+    gradients = [_gradient(copy) for copy in copies]
+    states = [_state(adam, weight) for weight in weights]
+    steps, means, squares = ([s[name] for s in states] for name in ("step", "exp_avg", "exp_avg_sq"))
+    if all(isinstance(weight, SplitWeight) for weight in weights):
         numbers = _numbers(group, int(steps[0]) + 1, epsilon, float(factor))
-        for each in tensors:
+        for each in zip(gradients, weights, means, squares, strict=True):
             compiled_adam.update(numbers, *each)
         torch._foreach_add_(steps, 1)
         return
-    gradients, weights, means, squares, copies = map(list, zip(*tensors, strict=True))
-    exact = [torch.empty_like(w) for w in weights]
+    exact = [torch.empty_like(weight) for weight in weights]
     torch._foreach_copy_(exact, gradients)
     torch._foreach_mul_(exact, factor)
     adamw(
@@ -145,9 +151,7 @@ def _state(adam: FusedAdam, parameter: nn.Parameter) -> dict[str, Tensor]:
     return state
 
 
-def _tensors(adam: FusedAdam, parameter: nn.Parameter, copy: nn.Parameter) -> list[Tensor]:
-    """Gradient, weights, moments and rounded weights."""
-    state = _state(adam, parameter)
-    gradient = torch.zeros_like(copy) if copy.grad is None else copy.grad
-    whole = (gradient, parameter, state["exp_avg"], state["exp_avg_sq"], copy)
-    return [tensor.detach() for tensor in whole]
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    """As the kernel reads it."""
+    found = parameter.grad
+    return torch.zeros_like(parameter) if found is None else found.detach().contiguous()

@@ -1,4 +1,5 @@
-// Adam (section 5.3) of float32 weights from gradients in bfloat16, in one pass over all of them.
+// Adam (section 5.3) of float32 weights from gradients in bfloat16, in one pass over all of them. A
+// weight is its rounding to bfloat16 and the rest, as split_weight.py has it.
 // Plain C functions for compiled_adam.py; tensors are given by their first element.
 
 #include <algorithm>
@@ -22,6 +23,8 @@ struct Adam {          // as compiled_adam.py's
 
 constexpr int64_t kPiece = 1 << 14;  // numbers of a task
 
+typedef int16_t Rests __attribute__((vector_size(2 * kLanes)));
+
 Floats root(Floats v) {
     float x[kLanes];
     store(v, x);
@@ -29,40 +32,63 @@ Floats root(Floats v) {
     return load(x);
 }
 
-void update(const Adam& a, const BFloat16* gradient, float* weight, float* mean, float* square,
-            BFloat16* rounded) {
+Floats joined(const BFloat16* rounded, const int16_t* rest) {
+    Halves upper;
+    Rests lower;
+    std::memcpy(&upper, rounded, sizeof upper);
+    std::memcpy(&lower, rest, sizeof lower);
+    const Ints bits =
+        (__builtin_convertvector(upper, Ints) << 16) + __builtin_convertvector(lower, Ints);
+    Floats v;
+    std::memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+void split(Floats v, BFloat16* rounded, int16_t* rest) {
+    Ints bits;
+    std::memcpy(&bits, &v, sizeof bits);
+    const Halves upper = __builtin_convertvector((bits + 0x8000) >> 16, Halves);
+    const Rests lower = __builtin_convertvector(bits, Rests);
+    std::memcpy(rounded, &upper, sizeof upper);
+    std::memcpy(rest, &lower, sizeof lower);
+}
+
+void update(const Adam& a, const BFloat16* gradient, BFloat16* rounded, int16_t* rest, float* mean,
+            float* square) {
     const Floats g = load(gradient) * a.factor;
     const Floats m = load(mean) + (g - load(mean)) * (1 - a.beta1);
     const Floats v = load(square) * a.beta2 + g * g * (1 - a.beta2);
-    const Floats w = load(weight) * a.kept - a.rate * m / (root(v) * a.correction + a.epsilon);
-    store(m, mean), store(v, square), store(w, weight), store(w, rounded);
+    const Floats weight = joined(rounded, rest);
+    store(m, mean), store(v, square);
+    split(weight * a.kept - a.rate * m / (root(v) * a.correction + a.epsilon), rounded, rest);
 }
 
 // The numbers behind the last whole vector, in one of their own.
-void update_rest(const Adam& a, int64_t rest, const BFloat16* gradient, float* weight, float* mean,
-                 float* square, BFloat16* rounded) {
-    BFloat16 g[kLanes] = {}, r[kLanes];
-    float w[kLanes] = {}, m[kLanes] = {}, v[kLanes] = {};
-    const auto copy = [rest](auto* to, const auto* from) {
-        std::memcpy(to, from, rest * sizeof *to);
+void update_last(const Adam& a, int64_t count, const BFloat16* gradient, BFloat16* rounded,
+                 int16_t* rest, float* mean, float* square) {
+    BFloat16 g[kLanes] = {}, r[kLanes] = {};
+    int16_t l[kLanes] = {};
+    float m[kLanes] = {}, v[kLanes] = {};
+    const auto copy = [count](auto* to, const auto* from) {
+        std::memcpy(to, from, count * sizeof *to);
     };
-    copy(g, gradient), copy(w, weight), copy(m, mean), copy(v, square);
-    update(a, g, w, m, v, r);
-    copy(weight, w), copy(mean, m), copy(square, v), copy(rounded, r);
+    copy(g, gradient), copy(r, rounded), copy(l, rest), copy(m, mean), copy(v, square);
+    update(a, g, r, l, m, v);
+    copy(rounded, r), copy(rest, l), copy(mean, m), copy(square, v);
 }
 
 }  // namespace
 
 extern "C" void adam_update(const Adam* a, Parallel parallel, int64_t threads, int64_t count,
-                            const BFloat16* gradient, float* weight, float* mean, float* square,
-                            BFloat16* rounded) {
+                            const BFloat16* gradient, BFloat16* rounded, int16_t* rest, float* mean,
+                            float* square) {
     for_each((count + kPiece - 1) / kPiece, parallel, threads, [=](int64_t task) {
         const int64_t end = std::min(count, (task + 1) * kPiece);
         int64_t i = task * kPiece;
         for (; i + kLanes <= end; i += kLanes)
-            update(*a, gradient + i, weight + i, mean + i, square + i, rounded + i);
+            update(*a, gradient + i, rounded + i, rest + i, mean + i, square + i);
         if (i < end)
-            update_rest(*a, end - i, gradient + i, weight + i, mean + i, square + i, rounded + i);
+            update_last(*a, end - i, gradient + i, rounded + i, rest + i, mean + i, square + i);
     });
 }
 

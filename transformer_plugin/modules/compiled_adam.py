@@ -10,6 +10,7 @@ from torch import Tensor
 
 from . import compiled
 from .compiled import address, kernels, threads
+from .split_weight import SplitWeight
 
 _PIECE = 1 << 14  # kPiece
 
@@ -32,10 +33,10 @@ class Adam(ctypes.Structure):
     ]
 
 
-def is_supported(gradient: Tensor) -> bool:
-    """Whether the kernels can read such a gradient."""
-    wanted = gradient.dtype == torch.bfloat16 and gradient.is_contiguous()
-    return wanted and compiled.is_supported(gradient)
+def is_supported(numbers: Tensor) -> bool:
+    """Whether the kernels can read such gradients, and update such weights."""
+    wanted = numbers.dtype == torch.bfloat16 and numbers.is_contiguous()
+    return wanted and compiled.is_supported(numbers)
 
 
 def square_sums(gradient: Tensor) -> Tensor:
@@ -48,10 +49,10 @@ def square_sums(gradient: Tensor) -> Tensor:
 
 
 def update(
-    adam: Adam, gradient: Tensor, weight: Tensor, mean: Tensor, square: Tensor, rounded: Tensor
+    adam: Adam, gradient: Tensor, weight: SplitWeight, mean: Tensor, square: Tensor
 ) -> None:
-    """Updates float32 weights, both moments, and the weights rounded to bf16; all contiguous."""
-    tensors = (gradient, weight, mean, square, rounded)
+    """Updates float32 weights, whose rounding follows, and both moments; all contiguous."""
+    tensors = (gradient, weight.rounded, weight.rest, mean, square)
     kernels().adam_update(  # type: ignore[union-attr]
         byref(adam), *threads(), c_int64(weight.numel()), *map(address, tensors)
     )

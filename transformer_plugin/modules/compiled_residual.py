@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from ctypes import c_float, c_int64, c_uint64
 
 import torch
@@ -12,6 +13,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from . import compiled
 from .compiled import run
 from .dropout import LANE_VALUES
+from .remade import can_be_remade
 
 _ROWS = 64  # kRows: those of a task, which sums its part of the gradients of gain and bias
 
@@ -41,29 +43,41 @@ def residual_norm(x: Tensor, y: Tensor, rate: float, norm: nn.LayerNorm) -> Tens
     seed = int(torch.empty((), dtype=torch.int64).random_()) if dropped else 0
     scale = 1 / (1 - rate) if rate < 1 else 0.0
     numbers = _Residual(x.numel() // x.size(-1), x.size(-1), seed, dropped, scale, norm.eps)
-    out: Tensor = _ResidualNorm.apply(
+    out, total, moments = _ResidualNorm.apply(
         numbers, x.contiguous(), y.contiguous(), norm.weight, norm.bias
     )
+    normalise = functools.partial(_normalise, numbers)
+    return can_be_remade(out, normalise, total, moments, norm.weight, norm.bias)
+
+
+def _normalise(
+    numbers: _Residual, total: Tensor, moments: Tensor, gain: Tensor, bias: Tensor
+) -> Tensor:
+    """The result, from the sum and its moments."""
+    out = torch.empty_like(total)
+    run("normalise", total.dtype, numbers, [total, *moments, gain, bias, out])
     return out
 
 
 class _ResidualNorm(torch.autograd.Function):
-    """Keeps the sum and its moments; what was dropped is drawn again."""
+    """Keeps the sum and its moments, which it gives too; what was dropped is drawn again."""
 
     @staticmethod
     def forward(
         ctx: FunctionCtx, numbers: _Residual, x: Tensor, y: Tensor, gain: Tensor, bias: Tensor
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         total, out = torch.empty_like(x), torch.empty_like(x)
         moments = torch.empty(2, numbers.rows)  # mean, 1 / deviation
         run("residual_norm", x.dtype, numbers, [x, y, gain, bias, total, *moments, out])
         ctx.save_for_backward(total, moments, gain)
+        ctx.mark_non_differentiable(total, moments)
+        ctx.set_materialize_grads(False)
         ctx.numbers = numbers  # type: ignore[attr-defined]
-        return out
+        return out, total, moments
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad_out):  # type: ignore[no-untyped-def]
+    def backward(ctx, grad_out, _grad_total, _grad_moments):  # type: ignore[no-untyped-def]
         total, moments, gain = ctx.saved_tensors
         numbers: _Residual = ctx.numbers
         grad_x = torch.empty_like(total)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cached_attention.h"
+#include "layer_norm.h"
 #include "vectors.h"
 
 namespace {
@@ -134,21 +135,15 @@ class Block {
         const int64_t width = s_.d_model;
         multiply(y, map.weight, in, int(width), product_);
         for (int64_t r = 0; r < rows_; ++r, x += width, rounded += width) {
-            Floats sums{}, squares{};
+            Floats sums{};
             for (int64_t i = 0; i < width; i += kLanes) {
                 const Floats v = load(x + i) + load(product_ + r * width + i) + load(map.bias + i);
                 store(v, x + i);
                 sums += v;
             }
-            const float mean = sum(sums) / width;
+            const Moments found = moments(x, width, sums, s_.epsilon);
             for (int64_t i = 0; i < width; i += kLanes) {
-                const Floats difference = load(x + i) - mean;
-                squares += difference * difference;
-            }
-            const float inverse = 1 / std::sqrt(sum(squares) / width + s_.epsilon);
-            for (int64_t i = 0; i < width; i += kLanes) {
-                const Floats n = (load(x + i) - mean) * inverse;
-                const Floats v = n * load(norm.weight + i) + load(norm.bias + i);
+                const Floats v = normalised(load(x + i), found, norm.weight + i, norm.bias + i);
                 store(v, x + i);
                 if constexpr (!std::is_same_v<Number, float>) store(v, rounded + i);
             }

@@ -11,6 +11,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn import functional as F
 
 from .product_type import product_type
+from .remade import recipe_of
 
 
 def linear(layer: nn.Module, x: Tensor, relu: bool = False) -> Tensor:
@@ -66,16 +67,18 @@ class _HalfLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
         y = _half_linear(x, weight, bias, relu)
-        ctx.save_for_backward(x, weight, *([y] if relu else []))
+        remake, sources = recipe_of(x)
+        ctx.save_for_backward(weight, y if relu else None, *sources)
+        ctx.remake = remake  # type: ignore[attr-defined]
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad_y):  # type: ignore[no-untyped-def]
-        x, weight, *of_relu = ctx.saved_tensors
-        if of_relu:
-            grad_y = torch.ops.aten.threshold_backward(grad_y, of_relu[0], 0)
-        wide = product_type(weight)
+        weight, of_relu, *sources = ctx.saved_tensors
+        if of_relu is not None:
+            grad_y = torch.ops.aten.threshold_backward(grad_y, of_relu, 0)
+        x, wide = ctx.remake(*sources), product_type(weight)
         grad_y, x_rows, matrix = grad_y.to(wide), x.flatten(0, -2).to(wide), weight.to(wide)
         grad_rows = grad_y.flatten(0, -2)
         found = (grad_y @ matrix, grad_rows.t() @ x_rows, grad_rows.sum(dim=0))

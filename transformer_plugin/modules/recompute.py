@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from .remade import keep_itself
+
 Result = TypeVar("Result")
 
 
@@ -23,6 +25,8 @@ def may_recompute(forward: Callable[..., Result]) -> Callable[..., Result]:
     def run(layer: Any, *inputs: Any, **options: Any) -> Result:
         if not (layer.checkpoint_activations and torch.is_grad_enabled()):
             return forward(layer, *inputs, **options)
+        for x in filter(torch.is_tensor, inputs):
+            keep_itself(x)
         result: Result = checkpoint(forward, layer, *inputs, use_reentrant=False, **options)
         return result
 

@@ -1,11 +1,12 @@
 // LayerNorm(x + Dropout(y)) and its gradient, each in one pass over the rows. What dropout keeps is
-// not stored: it is drawn again on the way back.
+// not stored: it is drawn again on the way back. So need the result not be: it can be normalised
+// again from the sum.
 // Plain C functions for compiled_residual.py; tensors are given by their first element, their rows
 // lie one behind another.
 
-#include <cmath>
 #include <cstdint>
 
+#include "layer_norm.h"
 #include "parallel.h"
 #include "random.h"
 #include "vectors.h"
@@ -45,6 +46,13 @@ class Kept {
 };
 
 template <class Number>
+void normalise(const Residual& r, const Number* total, const Moments& of_row, const Number* gain,
+               const Number* bias, Number* out) {
+    for (int64_t i = 0; i < r.width; i += kLanes)
+        store(normalised(load(total + i), of_row, gain + i, bias + i), out + i);
+}
+
+template <class Number>
 void forward(const Residual& r, int64_t row, const Number* x, const Number* y, const Number* gain,
              const Number* bias, Number* total, float* mean, float* deviation, Number* out) {
     x += row * r.width, y += row * r.width, total += row * r.width, out += row * r.width;
@@ -54,16 +62,10 @@ void forward(const Residual& r, int64_t row, const Number* x, const Number* y, c
         store(load(x + i) + load(y + i) * kept.next(), total + i);
         sums += load(total + i);  // as it is rounded
     }
-    const float middle = sum(sums) / r.width;
-    for (int64_t i = 0; i < r.width; i += kLanes) {
-        const Floats difference = load(total + i) - middle;
-        squares += difference * difference;
-    }
-    const float inverse = 1 / std::sqrt(sum(squares) / r.width + r.epsilon);
-    for (int64_t i = 0; i < r.width; i += kLanes)
-        store((load(total + i) - middle) * inverse * load(gain + i) + load(bias + i), out + i);
-    mean[row] = middle;
-    deviation[row] = inverse;
+    const Moments found = moments(total, r.width, sums, r.epsilon);
+    mean[row] = found.mean;
+    deviation[row] = found.inverse;
+    normalise(r, total, found, gain, bias, out);
 }
 
 // With n the normalised sum, g the gradient times the gain and means over the row, the gradient of
@@ -107,6 +109,15 @@ void backward(const Residual& r, int64_t row, const Number* gradient, const Numb
                                            Number* out) {                                        \
         for_each_row(r->rows, kRows, parallel, threads, [=](int64_t row) {                       \
             forward(*r, row, x, y, gain, bias, total, mean, deviation, out);                     \
+        });                                                                                      \
+    }                                                                                            \
+    extern "C" void normalise_##suffix(const Residual* r, Parallel parallel, int64_t threads,    \
+                                       const Number* total, const float* mean,                   \
+                                       const float* deviation, const Number* gain,               \
+                                       const Number* bias, Number* out) {                        \
+        for_each_row(r->rows, kRows, parallel, threads, [=](int64_t row) {                       \
+            const int64_t start = row * r->width;                                                \
+            normalise(*r, total + start, {mean[row], deviation[row]}, gain, bias, out + start);  \
         });                                                                                      \
     }                                                                                            \
     extern "C" void residual_norm_back_##suffix(                                                 \

@@ -9,19 +9,35 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import torch
 from torch import Tensor, nn
+
+from ..modules.split_weight import SplitWeight
 
 
 def master_weights(optimizer: Any, model: nn.Module) -> list[Tensor]:
-    """The float32 weights of each parameter that is trained, as views; empty where there are none.
+    """The float32 weights of each parameter that is trained; empty where there are none.
 
     Args:
         optimizer: of fairseq's trainer.
     """
+    masters = _masters(optimizer, model)
+    return [m.exact() if isinstance(m, SplitWeight) else m.data for m in masters]
+
+
+def set_master_weights(optimizer: Any, model: nn.Module, weights: list[Tensor]) -> None:
+    """Makes these the weights that ``master_weights`` gives."""
+    for master, weight in zip(_masters(optimizer, model), weights, strict=True):
+        if isinstance(master, SplitWeight):
+            master.set(weight)
+        else:
+            master.data.copy_(weight)
+
+
+def _masters(optimizer: Any, model: nn.Module) -> list[Tensor]:
+    """Those of the optimizer, as it has them."""
     masters = getattr(optimizer, "fp32_params", [])
     if not isinstance(masters, dict):
-        return [master.data for master in masters]
+        return list(masters)
     (flat,) = masters.values()  # all of them one after another, on one device
     shapes = [p.shape for p in _trained(model)]
     parts = flat.data.split([shape.numel() for shape in shapes])
@@ -36,13 +52,11 @@ def full_state(model: nn.Module, masters: list[Tensor]) -> dict[str, Any]:
     return full.state_dict()
 
 
-@torch.no_grad()
-def restore(model: nn.Module, masters: list[Tensor], state: dict[str, Any]) -> None:
-    """Gives ``masters`` the values of ``full_state``."""
+def weights_in(model: nn.Module, state: dict[str, Any]) -> list[Tensor]:
+    """The weights that ``full_state`` was made of."""
     full = copy.deepcopy(model).float()
     full.load_state_dict(state)
-    for parameter, master in zip(_trained(full), masters, strict=True):
-        master.copy_(parameter)
+    return [p.detach() for p in _trained(full)]
 
 
 def _trained(model: nn.Module) -> list[nn.Parameter]:

@@ -25,7 +25,7 @@ from .durable_files import remove_unfinished
 from .freed_memory import keep_freed_memory
 from .interruption import listen
 from .last_good import newest_good
-from .master_weights import full_state, master_weights, restore
+from .master_weights import full_state, master_weights, set_master_weights, weights_in
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
 from .run_lock import hold_lock
@@ -95,10 +95,11 @@ class SafeTrainer(Trainer):
     def _restore_master_weights(self, filename: str) -> None:
         masters = master_weights(self.optimizer, self.get_model())
         if masters and self.data_parallel_rank == 0:
-            restore(self.get_model(), masters, load(filename)["model"])
+            masters = weights_in(self.get_model(), load(filename)["model"])
         if self.data_parallel_world_size > 1:
             for master in masters:
                 distributed_utils.broadcast(master, 0, self.data_parallel_process_group)
+        set_master_weights(self.optimizer, self.get_model(), masters)
 
     def get_train_iterator(self, *args: Any, **options: Any) -> Any:
         """As fairseq's; the first says how many tokens an update holds."""
