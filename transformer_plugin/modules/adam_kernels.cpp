@@ -21,7 +21,7 @@ struct Adam {          // as compiled_adam.py's
     float kept;        // of a weight: 1 - lr * weight decay
 };
 
-constexpr int64_t kPiece = 1 << 14;  // numbers of a task
+constexpr int64_t kPiece = 1 << 13;  // numbers of a task
 
 typedef int16_t Rests __attribute__((vector_size(2 * kLanes)));
 

@@ -18,6 +18,8 @@ struct Matrix {
     int64_t row, column;
 };
 
+constexpr int kTile = kLanes / 2;  // rows: with two vectors each, half of the registers
+
 // kRows rows and kVectors vectors of columns of A B, in registers; B and C lie row by row.
 template <int kRows, int kVectors>
 void multiply_tile(Matrix a, const float* b, int64_t b_row, int64_t depth, float* c,
@@ -54,8 +56,8 @@ void multiply_rows(Matrix a, int64_t rows, const float* b, int64_t b_row, int64_
 void multiply(Matrix a, int64_t rows, int64_t depth, const float* b, int64_t b_row,
               int64_t columns, float* c, int64_t c_row, bool add = false) {
     for (; columns >= 2 * kLanes; columns -= 2 * kLanes, b += 2 * kLanes, c += 2 * kLanes)
-        multiply_rows<8, 2>(a, rows, b, b_row, depth, c, c_row, add);
-    if (columns) multiply_rows<8, 1>(a, rows, b, b_row, depth, c, c_row, add);
+        multiply_rows<kTile, 2>(a, rows, b, b_row, depth, c, c_row, add);
+    if (columns) multiply_rows<kTile, 1>(a, rows, b, b_row, depth, c, c_row, add);
 }
 
 // Rows of a tensor as float32, one behind another, times `factor`. The next head's, on their right,

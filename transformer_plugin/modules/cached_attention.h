@@ -79,9 +79,10 @@ void attend(const Attention& a, const Number* q, Number* out, int count, Key key
         for (int j = 0; j < kQueries; ++j) room.scores(j)[t] = scores[j];
     }
     for (int j = 0; j < kQueries; ++j) softmax(room.scores(j), count, in_lanes(count));
+    constexpr int kVectors = kLanes / 4;  // with kTogether queries half of the registers
     int64_t i = 0;
-    for (; i + 4 * kLanes <= a.d_v; i += 4 * kLanes)
-        average<kQueries, 4>(count, value, i, room, out, a.out_stride);
+    for (; i + kVectors * kLanes <= a.d_v; i += kVectors * kLanes)
+        average<kQueries, kVectors>(count, value, i, room, out, a.out_stride);
     for (; i < a.d_v; i += kLanes)
         average<kQueries, 1>(count, value, i, room, out, a.out_stride);
 }

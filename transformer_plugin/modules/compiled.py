@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 FOLDER = Path(__file__).parent
 SOURCES = sorted(FOLDER.glob("*.cpp"))
 HEADERS = sorted(FOLDER.glob("*.h"))
-LANES = 16  # numbers that they take at once
+LANES = 16  # numbers that they take at once, at most
 SUFFIXES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 _FLAGS = ["-std=c++17", "-shared", "-fPIC"]
 _FLAGS += ["-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno"]

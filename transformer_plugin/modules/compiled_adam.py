@@ -12,7 +12,7 @@ from . import compiled
 from .compiled import address, kernels, threads
 from .split_weight import SplitWeight
 
-_PIECE = 1 << 14  # kPiece
+_PIECE = 1 << 13  # kPiece
 
 
 class Adam(ctypes.Structure):

@@ -57,7 +57,7 @@ void forward(const Residual& r, int64_t row, const Number* x, const Number* y, c
              const Number* bias, Number* total, float* mean, float* deviation, Number* out) {
     x += row * r.width, y += row * r.width, total += row * r.width, out += row * r.width;
     Kept kept(r, row);
-    Floats sums{}, squares{};
+    Floats sums{};
     for (int64_t i = 0; i < r.width; i += kLanes) {
         store(load(x + i) + load(y + i) * kept.next(), total + i);
         sums += load(total + i);  // as it is rounded

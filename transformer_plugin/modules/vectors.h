@@ -1,4 +1,4 @@
-// Sixteen numbers at a time, in float32 and in bfloat16: what the kernels are made of.
+// Some numbers at a time, in float32 and in bfloat16: what the kernels are made of.
 
 #pragma once
 
@@ -12,12 +12,16 @@
 
 namespace {
 
+#ifdef __AVX512F__  // as many as a register has room for: of longer vectors compilers make poor code
 constexpr int kLanes = 16;
+#else
+constexpr int kLanes = 8;
+#endif
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 int64_t in_lanes(int64_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
 
-// Vectors of the compiler: one instruction with AVX-512, a few elsewhere.
+// Vectors of the compiler.
 typedef float Floats __attribute__((vector_size(4 * kLanes)));
 typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
 typedef uint16_t Halves __attribute__((vector_size(2 * kLanes)));
