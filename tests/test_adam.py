@@ -1,6 +1,8 @@
 """Adam against fairseq's own, and the exchange of their states."""
 
 import copy
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -99,3 +101,18 @@ def test_a_loaded_state_stays_fused():
 def test_betas_that_are_no_pair_are_refused():
     with pytest.raises(ValueError, match="two numbers"):
         VaswaniAdam(config(adam_betas="0.9"), parameters())
+
+
+def test_nothing_imports_torchs_compiler():
+    """Which takes longer than the rest of torch.optim, and 80 MiB."""
+    code = """
+import sys, torch
+from transformer_plugin.adam import FusedAdam
+p = torch.nn.Parameter(torch.ones(3))
+p.grad = torch.ones(3)
+optimizer = FusedAdam([p], lr=0.1)
+optimizer.step()
+optimizer.load_state_dict(optimizer.state_dict())
+sys.exit("torch._dynamo" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

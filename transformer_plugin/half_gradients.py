@@ -106,7 +106,9 @@ def update(
     copies = [rounded[weight] for weight in weights]
     gradients = [_gradient(copy) for copy in copies]
     states = [_state(adam, weight) for weight in weights]
-    steps, means, squares = ([s[name] for s in states] for name in ("step", "exp_avg", "exp_avg_sq"))
+    steps, means, squares = (
+        [state[name] for state in states] for name in ("step", "exp_avg", "exp_avg_sq")
+    )
     if all(isinstance(weight, SplitWeight) for weight in weights):
         numbers = _numbers(group, int(steps[0]) + 1, epsilon, float(factor))
         for each in zip(gradients, weights, means, squares, strict=True):

@@ -90,16 +90,17 @@ class _MatrixGradient:
     tensors, for which the C library finds room where one of its size would be new memory.
 
     Args:
-        matrix: the output embedding, ``[V, D]``.
+        weight: the output embedding, ``[V, D]``.
+        narrow: type of p and h.
         wide: type of the sum.
     """
 
-    def __init__(self, matrix: Tensor, wide: torch.dtype) -> None:
-        self._matrix = matrix
-        self._classes = matrix.size(0) if wide == matrix.dtype else _classes_at_once(matrix)
-        self._parts = [torch.zeros_like(m, dtype=wide) for m in matrix.split(self._classes)]
-        if wide != matrix.dtype:
-            self._product = matrix.new_empty(self._classes, matrix.size(1))
+    def __init__(self, weight: Tensor, narrow: torch.dtype, wide: torch.dtype) -> None:
+        self._weight = weight
+        self._classes = weight.size(0) if narrow == wide else _classes_at_once(weight)
+        self._parts = [torch.zeros_like(w, dtype=wide) for w in weight.split(self._classes)]
+        if narrow != wide:
+            self._product = torch.empty_like(weight[: self._classes], dtype=narrow)
             self._converted = torch.empty_like(self._product, dtype=wide)
 
     def add(self, p: Tensor, h: Tensor) -> None:
@@ -111,14 +112,71 @@ class _MatrixGradient:
             product = torch.mm(part.t(), h, out=self._product[: total.size(0)])
             total += self._converted[: total.size(0)].copy_(product)
 
-    def less(self, constant: Tensor, dtype: torch.dtype) -> Tensor:
-        """What was added up, ``[V, D]``, less ``constant``, ``[D]``; it is not kept."""
+    def less(self, constant: Tensor) -> Tensor:
+        """What was added up less ``constant``, ``[D]``, in the embedding's type; it is not kept."""
         if len(self._parts) == 1:
-            return self._parts.pop().sub_(constant).to(dtype)
-        whole = torch.empty_like(self._matrix, dtype=dtype)
+            return self._parts.pop().sub_(constant).to(self._weight.dtype)
+        whole = torch.empty_like(self._weight)
         for place in whole.split(self._classes):
             place.copy_(self._parts.pop(0).sub_(constant))
         return whole
+
+
+class _Sums(NamedTuple):
+    """Over all rows: the smoothed and the plain loss, ``[2]``; the rows guessed right; and, where
+    they are wanted, the gradients but for a correction of that of the matrix."""
+
+    losses: Tensor
+    correct: Tensor
+    grad_rows: Tensor | None
+    grad_matrix: _MatrixGradient | None
+
+
+def _pass_over_chunks(
+    rows: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    epsilon: float,
+    chunk_size: int,
+    with_gradient: bool,
+) -> _Sums:
+    """What a chunk and the matrix take, in the type of ``rows``, is free again afterwards."""
+    wide = torch.promote_types(weight.dtype, torch.float32)
+    vocabulary = weight.size(0)
+    share = epsilon / (vocabulary - 1)
+    gold_share = 1 - epsilon - share
+    matrix = weight.to(rows.dtype)
+    # The sum over the classes of W, [D], a part at a time, as each is converted.
+    parts = weight.split(_classes_at_once(weight))
+    class_sum = sum(part.sum(dim=0, dtype=wide) for part in parts)
+    losses = torch.zeros(2, dtype=wide, device=rows.device)
+    correct = torch.zeros((), dtype=torch.int64, device=rows.device)
+    grad_rows = torch.empty_like(rows) if with_gradient else None
+    grad_matrix = _MatrixGradient(weight, rows.dtype, wide) if with_gradient else None
+
+    chunk_size = min(chunk_size, rows.size(0))
+    # Fresh memory for each chunk would cost more than what is done with it.
+    all_logits = rows.new_empty(chunk_size, vocabulary)
+    all_p = all_logits if is_in_place(all_logits) else torch.empty_like(all_logits)
+
+    for start in range(0, rows.size(0), chunk_size):
+        chunk = slice(start, start + chunk_size)
+        h, gold = rows[chunk], target[chunk]
+        real = gold.size(0)  # rows of the chunk that are not idle
+        logits = torch.mm(h, matrix.t(), out=all_logits[: h.size(0)])
+        p = all_p[: h.size(0)]
+        found = row_losses(logits[:real], gold, gold_share, p[:real])
+        nll, logit_sum = found.nll.sum(), (h[:real].to(wide) @ class_sum).sum()
+        # The sum over the classes of -log p.
+        spread = vocabulary * found.log_z.sum() - logit_sum
+        losses[0] += gold_share * nll + share * spread
+        losses[1] += nll
+        correct += found.is_likeliest.sum()
+        if grad_rows is not None and grad_matrix is not None:
+            p[real:] = 0
+            grad_rows[chunk] = torch.mm(p, matrix) - (share * class_sum).to(rows.dtype)
+            grad_matrix.add(p, h)
+    return _Sums(losses, correct, grad_rows, grad_matrix)
 
 
 class _ChunkedLoss(torch.autograd.Function):
@@ -140,50 +198,19 @@ class _ChunkedLoss(torch.autograd.Function):
         dtype = product_type(weight)
         if torch.is_autocast_enabled(device):
             dtype = torch.get_autocast_dtype(device)
-        wide = torch.promote_types(weight.dtype, torch.float32)
-        vocabulary = weight.size(0)
-        share = epsilon / (vocabulary - 1)
-        gold_share = 1 - epsilon - share
         with_gradient = any(ctx.needs_input_grad)  # type: ignore[attr-defined]
 
         with torch.autocast(device, enabled=False):
-            matrix = weight.to(dtype)
             rows = features.to(dtype)
-            # The sum over the classes of W, [D], a part at a time, as each is converted.
-            parts = weight.split(_classes_at_once(weight))
-            class_sum = sum(part.sum(dim=0, dtype=wide) for part in parts)
-            losses = torch.zeros(2, dtype=wide, device=features.device)
-            correct = torch.zeros((), dtype=torch.int64, device=features.device)
-            grad_rows = torch.empty_like(rows) if with_gradient else None
-            grad_matrix = _MatrixGradient(matrix, wide) if with_gradient else None
-
-            chunk_size = min(chunk_size, rows.size(0))
-            # Fresh memory for each chunk would cost more than what is done with it.
-            all_logits = rows.new_empty(chunk_size, vocabulary)
-            all_p = all_logits if is_in_place(all_logits) else torch.empty_like(all_logits)
-
-            for start in range(0, rows.size(0), chunk_size):
-                chunk = slice(start, start + chunk_size)
-                h, gold = rows[chunk], target[chunk]
-                real = gold.size(0)  # rows of the chunk that are not idle
-                logits = torch.mm(h, matrix.t(), out=all_logits[: h.size(0)])
-                p = all_p[: h.size(0)]
-                found = row_losses(logits[:real], gold, gold_share, p[:real])
-                nll, logit_sum = found.nll.sum(), (h[:real].to(wide) @ class_sum).sum()
-                # The sum over the classes of -log p.
-                spread = vocabulary * found.log_z.sum() - logit_sum
-                losses[0] += gold_share * nll + share * spread
-                losses[1] += nll
-                correct += found.is_likeliest.sum()
-                if grad_rows is not None and grad_matrix is not None:
-                    p[real:] = 0
-                    grad_rows[chunk] = torch.mm(p, matrix) - (share * class_sum).to(dtype)
-                    grad_matrix.add(p, h)
+            losses, correct, grad_rows, grad_matrix = _pass_over_chunks(
+                rows, weight, target, epsilon, chunk_size, with_gradient
+            )
             if grad_rows is not None and grad_matrix is not None:
                 real = target.size(0)
                 grad_rows[real:] = 0
-                constant = share * rows[:real].sum(dim=0, dtype=wide)
-                grad_weight = grad_matrix.less(constant, weight.dtype)
+                share = epsilon / (weight.size(0) - 1)
+                constant = share * rows[:real].sum(dim=0, dtype=losses.dtype)
+                grad_weight = grad_matrix.less(constant)
                 ctx.save_for_backward(grad_rows.to(features.dtype), grad_weight)
         loss, nll_loss = losses.unbind()
         nll_loss = nll_loss.clone()

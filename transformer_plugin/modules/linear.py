@@ -68,16 +68,16 @@ class _HalfLinear(torch.autograd.Function):
     def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
         y = _half_linear(x, weight, bias, relu)
         remake, sources = recipe_of(x)
-        ctx.save_for_backward(weight, y if relu else None, *sources)
-        ctx.remake = remake  # type: ignore[attr-defined]
+        ctx.save_for_backward(weight, *sources, *([y] if relu else []))
+        ctx.remake, ctx.relu = remake, relu  # type: ignore[attr-defined]
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad_y):  # type: ignore[no-untyped-def]
-        weight, of_relu, *sources = ctx.saved_tensors
-        if of_relu is not None:
-            grad_y = torch.ops.aten.threshold_backward(grad_y, of_relu, 0)
+        weight, *sources = ctx.saved_tensors
+        if ctx.relu:
+            grad_y = torch.ops.aten.threshold_backward(grad_y, sources.pop(), 0)
         x, wide = ctx.remake(*sources), product_type(weight)
         grad_y, x_rows, matrix = grad_y.to(wide), x.flatten(0, -2).to(wide), weight.to(wide)
         grad_rows = grad_y.flatten(0, -2)
