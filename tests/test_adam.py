@@ -112,6 +112,7 @@ p = torch.nn.Parameter(torch.ones(3))
 p.grad = torch.ones(3)
 optimizer = FusedAdam([p], lr=0.1)
 optimizer.step()
+optimizer.zero_grad()
 optimizer.load_state_dict(optimizer.state_dict())
 sys.exit("torch._dynamo" in sys.modules)
 """

@@ -28,6 +28,7 @@ class FusedAdam(torch.optim.AdamW):
     add_param_group = inspect.unwrap(torch.optim.AdamW.add_param_group)
     state_dict = inspect.unwrap(torch.optim.AdamW.state_dict)
     load_state_dict = inspect.unwrap(torch.optim.AdamW.load_state_dict)
+    zero_grad = inspect.unwrap(torch.optim.AdamW.zero_grad)
     _step = inspect.unwrap(torch.optim.AdamW.step)
 
     def __init__(self, params: Iterable[Any], **numbers: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..modules.split_weight import SplitWeight
@@ -46,17 +47,21 @@ def _masters(optimizer: Any, model: nn.Module) -> list[Tensor]:
 
 def full_state(model: nn.Module, masters: list[Tensor]) -> dict[str, Any]:
     """What ``model.state_dict()`` would be if it were trained in float32."""
-    full = copy.deepcopy(model).float()
-    for parameter, master in zip(_trained(full), masters, strict=True):
-        parameter.data = master
-    return full.state_dict()
+    return _in_float32(model, masters).state_dict()
 
 
 def weights_in(model: nn.Module, state: dict[str, Any]) -> list[Tensor]:
     """The weights that ``full_state`` was made of."""
-    full = copy.deepcopy(model).float()
-    full.load_state_dict(state)
-    return [p.detach() for p in _trained(full)]
+    weights = [torch.empty_like(p, dtype=torch.float32) for p in _trained(model)]
+    _in_float32(model, weights).load_state_dict(state)
+    return weights
+
+
+def _in_float32(model: nn.Module, weights: list[Tensor]) -> nn.Module:
+    """A copy of the model whose trained parameters are these tensors."""
+    parameters = zip(_trained(model), weights, strict=True)
+    instead = {id(p): nn.Parameter(weight.detach()) for p, weight in parameters}
+    return copy.deepcopy(model, instead).float()
 
 
 def _trained(model: nn.Module) -> list[nn.Parameter]:
