@@ -154,6 +154,6 @@ def _state(adam: FusedAdam, parameter: nn.Parameter) -> dict[str, Tensor]:
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:
-    """As the kernel reads it."""
+    """Its gradient as the kernel reads it, zeros where it has none."""
     found = parameter.grad
     return torch.zeros_like(parameter) if found is None else found.detach().contiguous()

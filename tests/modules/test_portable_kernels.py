@@ -20,8 +20,8 @@ LIMIT = 300  # seconds
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="that is the usual case here")
 def test_on_a_processor_without_avx(tmp_path):
     compiler = tmp_path / "compiler"
-    usual = os.environ.get("CXX", "c++")
-    compiler.write_text(f'#!/bin/sh\nexec {usual} "$@" -mno-avx512f -mno-avx2 -mno-avx -Wno-psabi\n')
+    command = f'{os.environ.get("CXX", "c++")} "$@" -mno-avx512f -mno-avx2 -mno-avx -Wno-psabi'
+    compiler.write_text(f"#!/bin/sh\nexec {command}\n")
     compiler.chmod(0o755)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]

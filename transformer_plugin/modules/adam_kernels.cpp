@@ -33,22 +33,14 @@ Floats root(Floats v) {
 }
 
 Floats joined(const BFloat16* rounded, const int16_t* rest) {
-    Halves upper;
     Rests lower;
-    std::memcpy(&upper, rounded, sizeof upper);
     std::memcpy(&lower, rest, sizeof lower);
-    const Ints bits =
-        (__builtin_convertvector(upper, Ints) << 16) + __builtin_convertvector(lower, Ints);
-    Floats v;
-    std::memcpy(&v, &bits, sizeof v);
-    return v;
+    return Floats(Ints(load(rounded)) + __builtin_convertvector(lower, Ints));
 }
 
 void split(Floats v, BFloat16* rounded, int16_t* rest) {
-    Ints bits;
-    std::memcpy(&bits, &v, sizeof bits);
-    const Halves upper = __builtin_convertvector((bits + 0x8000) >> 16, Halves);
-    const Rests lower = __builtin_convertvector(bits, Rests);
+    const Halves upper = __builtin_convertvector((Ints(v) + 0x8000) >> 16, Halves);
+    const Rests lower = __builtin_convertvector(Ints(v), Rests);
     std::memcpy(rounded, &upper, sizeof upper);
     std::memcpy(rest, &lower, sizeof lower);
 }

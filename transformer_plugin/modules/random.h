@@ -22,7 +22,7 @@ class Draws {
     Draws() = default;
 
     Draws(uint64_t seed, uint64_t block) {
-        for (int first = 0; first < kCounters; first += kWords) draw(seed, block, first);
+        for (int start = 0; start < kCounters; start += kWords) draw(seed, block, start);
     }
 
     // A vector holds one half of one word of neighbouring counters.
@@ -40,24 +40,23 @@ class Draws {
     typedef uint64_t Words __attribute__((vector_size(8 * kWords)));  // lower halves of 64 bits
     typedef int32_t Narrow __attribute__((vector_size(4 * kWords)));
 
-    void draw(uint64_t seed, uint64_t block, int first) {
+    void draw(uint64_t seed, uint64_t block, int start) {
         Words c[4] = {};  // of each counter: its words
-        for (int i = 0; i < kWords; ++i) c[0][i] = block << 4 | (first + i);
+        for (int i = 0; i < kWords; ++i) c[0][i] = block << 4 | (start + i);
         c[1] += block >> 28;
         uint64_t key[2] = {seed & kLow, seed >> 32};
         for (int round = 0; round < 10; ++round) {
-            const Words first_product = product(c[0], 0xD2511F53);
-            const Words second_product = product(c[2], 0xCD9E8D57);
-            c[0] = second_product >> 32 ^ c[1] ^ key[0];
-            c[1] = second_product;
-            c[2] = first_product >> 32 ^ c[3] ^ key[1];
-            c[3] = first_product;
+            const Words first = product(c[0], 0xD2511F53), second = product(c[2], 0xCD9E8D57);
+            c[0] = second >> 32 ^ c[1] ^ key[0];
+            c[1] = second;
+            c[2] = first >> 32 ^ c[3] ^ key[1];
+            c[3] = first;
             key[0] = (key[0] + 0x9E3779B9) & kLow;
             key[1] = (key[1] + 0xBB67AE85) & kLow;
         }
         for (int i = 0; i < 4; ++i) {
             const Narrow words = __builtin_convertvector(c[i], Narrow);
-            std::memcpy(words_[i] + first, &words, sizeof words);
+            std::memcpy(words_[i] + start, &words, sizeof words);
         }
     }
 
