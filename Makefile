@@ -31,7 +31,7 @@ test-slow: export OMP_NUM_THREADS ?= 2
 
 test: install
 	$(BIN)/python -m pytest -m "not slow and not gpu" \
-	    --numprocesses auto --maxprocesses 8 --dist loadgroup
+	    --numprocesses auto --maxprocesses 8 --dist loadfile
 
 test-slow: install
 	$(BIN)/python -m pytest -m slow

@@ -22,15 +22,6 @@ from fairseq_commands import run
 LAYERS, D_MODEL, D_FF, HEADS, WORDS = 2, 32, 64, 4, 60
 
 
-def pytest_collection_modifyitems(items) -> None:
-    """With ``--dist loadgroup`` a file's tests run in one process, as they share what is dear; so
-    do all of the folder whose tests watch one training run."""
-    for item in items:
-        folder = item.path.parent
-        together = folder if folder.name == "training_run" else item.path
-        item.add_marker(pytest.mark.xdist_group(str(together)))
-
-
 @pytest.fixture(scope="session")
 def dictionary() -> Dictionary:
     words = Dictionary()
