@@ -136,15 +136,19 @@ def _pass_over_chunks(
     rows: Tensor,
     weight: Tensor,
     target: Tensor,
-    epsilon: float,
+    share: float,
+    gold_share: float,
     chunk_size: int,
     with_gradient: bool,
 ) -> _Sums:
-    """What a chunk and the matrix take, in the type of ``rows``, is free again afterwards."""
+    """What a chunk and the matrix take, in the type of ``rows``, is free again afterwards.
+
+    Args:
+        share: of each class in the smoothed target, s.
+        gold_share: what the gold class has beside it.
+    """
     wide = torch.promote_types(weight.dtype, torch.float32)
     vocabulary = weight.size(0)
-    share = epsilon / (vocabulary - 1)
-    gold_share = 1 - epsilon - share
     matrix = weight.to(rows.dtype)
     # The sum over the classes of W, [D], a part at a time, as each is converted.
     parts = weight.split(_classes_at_once(weight))
@@ -198,17 +202,18 @@ class _ChunkedLoss(torch.autograd.Function):
         dtype = product_type(weight)
         if torch.is_autocast_enabled(device):
             dtype = torch.get_autocast_dtype(device)
+        share = epsilon / (weight.size(0) - 1)
+        gold_share = 1 - epsilon - share
         with_gradient = any(ctx.needs_input_grad)  # type: ignore[attr-defined]
 
         with torch.autocast(device, enabled=False):
             rows = features.to(dtype)
             losses, correct, grad_rows, grad_matrix = _pass_over_chunks(
-                rows, weight, target, epsilon, chunk_size, with_gradient
+                rows, weight, target, share, gold_share, chunk_size, with_gradient
             )
             if grad_rows is not None and grad_matrix is not None:
                 real = target.size(0)
                 grad_rows[real:] = 0
-                share = epsilon / (weight.size(0) - 1)
                 constant = share * rows[:real].sum(dim=0, dtype=losses.dtype)
                 grad_weight = grad_matrix.less(constant)
                 ctx.save_for_backward(grad_rows.to(features.dtype), grad_weight)
