@@ -29,6 +29,7 @@ setup(
     ],
     extras_require={
         "test": [
+            "filelock",
             "mypy",
             "pytest",
             "pytest-timeout",

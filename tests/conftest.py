@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -12,6 +14,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModel
 from fairseq.models.transformer.transformer_legacy import base_architecture
+from filelock import FileLock
 
 from transformer_plugin.config import VaswaniConfig
 from transformer_plugin.model import VaswaniTransformer
@@ -136,9 +139,32 @@ def batch(dictionary):
 
 
 @pytest.fixture(scope="session")
-def toy(tmp_path_factory):
+def made_once(tmp_path_factory):
+    """made_once(name, make) is the folder that make(folder) filled, the same one in all of the
+    suite's processes: to be read, not written to."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # whose own folder lies in that of the run
+        shared = shared.parent
+
+    def made(name, make) -> Path:
+        folder, mark = shared / name, shared / f"{name}.made"
+        with FileLock(shared / f"{name}.lock"):
+            if not mark.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                make(folder)
+                mark.touch()
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def toy(made_once):
     """The toy experiment run by its recipe, for one epoch."""
-    runs = tmp_path_factory.mktemp("runs")
-    knobs = {"RUNS": str(runs), "MAX_EPOCH": "1", "AVERAGE": "1"}
-    run("recipes/run.sh", "toy", env=knobs)
-    return runs / "toy"
+
+    def run_recipe(runs: Path) -> None:
+        knobs = {"RUNS": str(runs), "MAX_EPOCH": "1", "AVERAGE": "1"}
+        run("recipes/run.sh", "toy", env=knobs)
+
+    return made_once("runs", run_recipe) / "toy"

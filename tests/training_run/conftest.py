@@ -47,9 +47,15 @@ class Watched:
 
 
 @pytest.fixture(scope="session")
-def watched(tmp_path_factory) -> Watched:
+def watched(made_once) -> Watched:
     """Trained to epoch 10 of 15, stopped there, and gone on with; validated every 5 epochs."""
-    place = tmp_path_factory.mktemp("watched")
+    place = made_once("watched", run_recipes)
+    calls = (place / "wandb.jsonl").read_text().splitlines()
+    return Watched(place / "toy", place / "tensorboard", [json.loads(call) for call in calls])
+
+
+def run_recipes(place: Path) -> None:
+    """Prepares, trains and scores, all of it below ``place``."""
     (place / "stubs").mkdir()
     (place / "stubs/wandb.py").write_text(WANDB)
     knobs = {"RUNS": place, "VOCAB_SIZE": 300, "WARMUP_UPDATES": 100, "LR_FACTOR": 0.3}
@@ -75,5 +81,3 @@ def watched(tmp_path_factory) -> Watched:
     translations = [" ".join(line.split()[i % 4 :]) for i, line in enumerate(references)]
     (place / "toy/hypotheses.txt").write_text("".join(f"{line}\n" for line in translations))
     recipe("score")
-    calls = (place / "wandb.jsonl").read_text().splitlines()
-    return Watched(place / "toy", place / "tensorboard", [json.loads(call) for call in calls])
