@@ -1,15 +1,16 @@
-"""Linear maps in bf16 on a CPU: torch's values, and gradients against the formula in float64."""
+"""Linear maps on a CPU: torch's values, and gradients against the formula in float64."""
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from transformer_plugin.modules import linear as module
-from transformer_plugin.modules import product_type
+from transformer_plugin.modules import onednn, product_type
 from transformer_plugin.modules.linear import linear
 
+BF16, FP32, FP64 = torch.bfloat16, torch.float32, torch.float64
 SHAPES = pytest.mark.parametrize("wide, narrow", [(48, 16), (16, 48)])
+ROWS = pytest.mark.parametrize("leading", [(64,), (2, 32)])
 
 
 @pytest.fixture(autouse=True)
@@ -17,53 +18,64 @@ def seed():
     torch.manual_seed(0)
 
 
-@pytest.fixture(params=[torch.bfloat16, torch.float32], ids=["in_bf16", "in_float32"])
-def products(request, monkeypatch):
-    """The type that is taken to be the faster one for products of bf16."""
-    if request.param == torch.bfloat16 and not module._has_fused_product():
-        pytest.skip("no oneDNN with bf16 for this processor")
-    is_bf16_faster = request.param == torch.bfloat16
-    monkeypatch.setattr(product_type, "_is_bf16_faster", lambda: is_bf16_faster)
+@pytest.fixture(
+    params=[(BF16, BF16), (BF16, FP32), (FP32, FP32)],
+    ids=["bf16", "bf16_in_float32", "float32"],
+)
+def dtype(request, monkeypatch):
+    """Of the tensors, each on a processor that multiplies it in some type, by oneDNN."""
+    kept, multiplied = request.param
+    if not onednn._is_at_hand() or (multiplied == BF16 and not onednn._has_bf16()):
+        pytest.skip("no oneDNN with this type for this processor")
+    monkeypatch.setattr(product_type, "_is_bf16_faster", lambda: multiplied == BF16)
+    monkeypatch.setattr(onednn, "_is_faster_in_float32", lambda: kept == FP32)
+    return kept
 
 
-@pytest.mark.usefixtures("products")
-@pytest.mark.parametrize("leading", [(20,), (3, 4)])
+@ROWS
 @pytest.mark.parametrize("relu", [False, True])
 @SHAPES
-def test_values_are_torchs(wide, narrow, relu, leading):
-    layer, x = nn.Linear(wide, narrow).bfloat16(), torch.randn(*leading, wide).bfloat16()
+def test_values_are_torchs(dtype, wide, narrow, relu, leading):
+    layer, x = nn.Linear(wide, narrow).to(dtype), torch.randn(*leading, wide).to(dtype)
     found, expected = linear(layer, x, relu), F.linear(x, layer.weight, layer.bias)
-    assert type(found.grad_fn).__name__ == "_HalfLinearBackward"
+    assert type(found.grad_fn).__name__ == "_LinearBackward"
     torch.testing.assert_close(found, expected.relu() if relu else expected)
 
 
-@pytest.mark.usefixtures("products")
-@pytest.mark.parametrize("leading", [(20,), (3, 4)])
+@ROWS
 @pytest.mark.parametrize("relu", [False, True])
 @SHAPES
-def test_gradients(wide, narrow, relu, leading):
-    layer = nn.Linear(wide, narrow).bfloat16()
+def test_gradients(dtype, wide, narrow, relu, leading):
+    layer = nn.Linear(wide, narrow).to(dtype)
     exact = nn.Linear(wide, narrow).double()
     exact.load_state_dict(layer.state_dict())
-    x = torch.randn(*leading, wide).bfloat16().requires_grad_()
-    importance = torch.randn(*leading, narrow).bfloat16()
+    x = torch.randn(*leading, wide).to(dtype).requires_grad_()
+    importance = torch.randn(*leading, narrow).to(dtype)
 
     def gradients(layer, x):
         loss = (linear(layer, x, relu) * importance.to(x.dtype)).sum()
         return torch.autograd.grad(loss, [x, layer.weight, layer.bias])
 
     found, expected = gradients(layer, x), gradients(exact, x.detach().double().requires_grad_())
+    allowed = 0.01 if dtype == BF16 else 1e-6
     for mine, theirs in zip(found, expected, strict=True):
-        assert mine.dtype == torch.bfloat16
-        assert (mine.double() - theirs).norm() <= 0.01 * theirs.norm()
+        assert mine.dtype == dtype
+        assert (mine.double() - theirs).norm() <= allowed * theirs.norm()
 
 
 @pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_other_types_are_left_to_torch(dtype, relu):
-    layer, x = nn.Linear(6, 5).to(dtype), torch.randn(4, 6, dtype=dtype)
+@pytest.mark.parametrize("dtype, rows", [(FP32, 4), (FP64, 32)])
+def test_the_rest_is_left_to_torch(monkeypatch, dtype, rows, relu):
+    monkeypatch.setattr(onednn, "_is_faster_in_float32", lambda: True)
+    layer, x = nn.Linear(6, 5).to(dtype), torch.randn(rows, 6, dtype=dtype)
     found, expected = linear(layer, x, relu), layer(x)
     assert torch.equal(found, expected.relu() if relu else expected)
+
+
+def test_autocast_is_left_to_torch(monkeypatch):
+    monkeypatch.setattr(onednn, "_is_faster_in_float32", lambda: True)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert linear(nn.Linear(6, 5), torch.randn(32, 6)).dtype == BF16
 
 
 def test_a_quantised_layer():

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from transformer_plugin.modules import product_type as module
-from transformer_plugin.modules.packing import row_multiple
 from transformer_plugin.modules.product_type import product_type
 
 BF16, FP32 = torch.bfloat16, torch.float32
@@ -17,12 +16,11 @@ def tried_anew():
     module._is_bf16_faster.cache_clear()
 
 
-@pytest.mark.parametrize("faster, multiple", [(BF16, 128), (FP32, 1)])
-def test_the_faster_type_is_taken_for_bf16(monkeypatch, faster, multiple):
+@pytest.mark.parametrize("faster", [BF16, FP32])
+def test_the_faster_type_is_taken_for_bf16(monkeypatch, faster):
     seconds = {faster: 1.0, ({BF16, FP32} - {faster}).pop(): 1.1}
     monkeypatch.setattr(module, "_seconds", seconds.__getitem__)
     assert product_type(torch.empty(2, 3, dtype=BF16)) == faster
-    assert row_multiple(torch.empty(2, 3, dtype=BF16)) == multiple  # of idle rows, for oneDNN
 
 
 @pytest.mark.parametrize("dtype", [FP32, torch.float64, torch.float16])

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+from .onednn import product
 from .product_type import product_type
 from .row_losses import is_in_place, row_losses
 
@@ -167,8 +168,8 @@ def _pass_over_chunks(
         chunk = slice(start, start + chunk_size)
         h, gold = rows[chunk], target[chunk]
         real = gold.size(0)  # rows of the chunk that are not idle
-        logits = torch.mm(h, matrix.t(), out=all_logits[: h.size(0)])
-        p = all_p[: h.size(0)]
+        logits = product(h, matrix.t(), out=all_logits[: h.size(0)])
+        p = logits if is_in_place(logits) else all_p[: h.size(0)]
         found = row_losses(logits[:real], gold, gold_share, p[:real])
         nll, logit_sum = found.nll.sum(), (h[:real].to(wide) @ class_sum).sum()
         # The sum over the classes of -log p.
@@ -178,7 +179,7 @@ def _pass_over_chunks(
         correct += found.is_likeliest.sum()
         if grad_rows is not None and grad_matrix is not None:
             p[real:] = 0
-            grad_rows[chunk] = torch.mm(p, matrix) - (share * class_sum).to(rows.dtype)
+            grad_rows[chunk] = product(p, matrix) - (share * class_sum).to(rows.dtype)
             grad_matrix.add(p, h)
     return _Sums(losses, correct, grad_rows, grad_matrix)
 

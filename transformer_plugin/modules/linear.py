@@ -1,15 +1,14 @@
-"""Linear maps in bf16 on a CPU: bias and ReLU cost no pass of their own, or the product is made in
-float32 where that is faster."""
+"""Linear maps on a CPU whose bias and ReLU cost no pass of their own, made in the type and by the
+library that are fastest."""
 
 from __future__ import annotations
-
-import functools
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn import functional as F
 
+from . import onednn
 from .product_type import product_type
 from .remade import recipe_of
 
@@ -21,7 +20,7 @@ def linear(layer: nn.Module, x: Tensor, relu: bool = False) -> Tensor:
         layer: ``nn.Linear`` with a bias, or what quantisation put in its place.
     """
     if type(layer) is nn.Linear and _is_supported(x, layer.weight):
-        map_rows = _HalfLinear.apply if torch.is_grad_enabled() else _half_linear
+        map_rows = _Linear.apply if torch.is_grad_enabled() else _linear
         y: Tensor = map_rows(x, layer.weight, layer.bias, relu)
         return y
     y = layer(x)
@@ -29,44 +28,34 @@ def linear(layer: nn.Module, x: Tensor, relu: bool = False) -> Tensor:
 
 
 def _is_supported(x: Tensor, weight: Tensor) -> bool:
+    if x.device.type != "cpu" or torch.compiler.is_compiling():
+        return False
+    if x.dtype == weight.dtype == torch.bfloat16:
+        return onednn.multiplies(weight) or product_type(weight) == torch.float32
     return (
-        x.dtype == weight.dtype == torch.bfloat16
-        and x.device.type == weight.device.type == "cpu"
-        and not torch.compiler.is_compiling()
-        and (_has_fused_product() or product_type(weight) == torch.float32)
+        x.dtype == weight.dtype == torch.float32
+        and onednn.multiplies(weight)
+        and x.numel() // x.size(-1) % onednn.ROW_MULTIPLE == 0
+        and not torch.is_autocast_enabled("cpu")
     )
 
 
-@functools.cache
-def _has_fused_product() -> bool:
-    """Whether torch has oneDNN, and oneDNN bf16 for this processor."""
-    operations = torch.ops.mkldnn
-    return (
-        torch.backends.mkldnn.is_available()
-        and hasattr(operations, "_linear_pointwise")
-        and bool(operations._is_mkldnn_bf16_supported())
-    )
-
-
-def _half_linear(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
-    """``linear`` of bf16, in bf16."""
+def _linear(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
+    """In the type of ``x``, whatever type it is multiplied in."""
     wide = product_type(weight)
-    if wide != weight.dtype:
-        y = F.linear(x.to(wide), weight.to(wide), bias.to(wide)).to(weight.dtype)
-        return y.relu_() if relu else y
-    # torch copies the bias into the result, adds the product to it, and takes the ReLU after it;
-    # oneDNN does all that while a part of the product is in registers.
-    activation = "relu" if relu else "none"
-    y = torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, activation, [], "")
-    return y
+    x_wide, matrix, constant = x.to(wide), weight.to(wide), bias.to(wide)
+    if onednn.multiplies(matrix):
+        return onednn.affine(x_wide, matrix, constant, relu).to(x.dtype)
+    y = F.linear(x_wide, matrix, constant).to(x.dtype)
+    return y.relu_() if relu else y
 
 
-class _HalfLinear(torch.autograd.Function):
-    """Keeps bf16 alone, whatever type multiplies it."""
+class _Linear(torch.autograd.Function):
+    """Keeps nothing in the type of the products, where that is a wider one."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
-        y = _half_linear(x, weight, bias, relu)
+        y = _linear(x, weight, bias, relu)
         remake, sources = recipe_of(x)
         ctx.save_for_backward(weight, *sources, *([y] if relu else []))
         ctx.remake, ctx.relu = remake, relu  # type: ignore[attr-defined]
@@ -79,7 +68,7 @@ class _HalfLinear(torch.autograd.Function):
         if ctx.relu:
             grad_y = torch.ops.aten.threshold_backward(grad_y, sources.pop(), 0)
         x, wide = ctx.remake(*sources), product_type(weight)
-        grad_y, x_rows, matrix = grad_y.to(wide), x.flatten(0, -2).to(wide), weight.to(wide)
-        grad_rows = grad_y.flatten(0, -2)
-        found = (grad_y @ matrix, grad_rows.t() @ x_rows, grad_rows.sum(dim=0))
+        grad_rows, rows = (whole.flatten(0, -2).to(wide) for whole in (grad_y, x))
+        grad_x = onednn.product(grad_rows, weight.to(wide)).view_as(x)
+        found = (grad_x, grad_rows.t() @ rows, grad_rows.sum(dim=0))
         return *(gradient.to(weight.dtype) for gradient in found), None

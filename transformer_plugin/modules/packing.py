@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .product_type import product_type
+from . import onednn
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,5 @@ class Packing:
 
 
 def row_multiple(weight: Tensor) -> int:
-    """What to make N a multiple of, for a model with such weights.
-
-    oneDNN, which multiplies bf16 on a CPU, compiles a kernel for each new shape: dearer than the
-    product itself. Elsewhere every N is as good.
-    """
-    return 128 if product_type(weight) == torch.bfloat16 and not weight.is_cuda else 1
+    """What to make N a multiple of, for a model with such weights."""
+    return onednn.ROW_MULTIPLE if onednn.multiplies(weight) else 1
