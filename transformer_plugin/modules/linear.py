@@ -32,11 +32,12 @@ def _is_supported(x: Tensor, weight: Tensor) -> bool:
         return False
     if x.dtype == weight.dtype == torch.bfloat16:
         return onednn.multiplies(weight) or product_type(weight) == torch.float32
+    # A step of decoding has another number of rows each time, which training has not.
     return (
         x.dtype == weight.dtype == torch.float32
-        and onednn.multiplies(weight)
-        and x.numel() // x.size(-1) % onednn.ROW_MULTIPLE == 0
+        and torch.is_grad_enabled()
         and not torch.is_autocast_enabled("cpu")
+        and onednn.multiplies(weight)
     )
 
 

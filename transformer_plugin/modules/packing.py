@@ -98,5 +98,6 @@ class Packing:
 
 
 def row_multiple(weight: Tensor) -> int:
-    """What to make N a multiple of, for a model with such weights."""
-    return onednn.ROW_MULTIPLE if onednn.multiplies(weight) else 1
+    """What to make N a multiple of, for a model with such weights, while it trains or in bf16."""
+    in_use = torch.is_grad_enabled() or weight.dtype == torch.bfloat16
+    return onednn.ROW_MULTIPLE if in_use and onednn.multiplies(weight) else 1
