@@ -162,14 +162,15 @@ def _pass_over_chunks(
     chunk_size = min(chunk_size, rows.size(0))
     # Fresh memory for each chunk would cost more than what is done with it.
     all_logits = rows.new_empty(chunk_size, vocabulary)
-    all_p = all_logits if is_in_place(all_logits) else torch.empty_like(all_logits)
+    in_place = is_in_place(all_logits)
+    all_p = all_logits if in_place else torch.empty_like(all_logits)
 
     for start in range(0, rows.size(0), chunk_size):
         chunk = slice(start, start + chunk_size)
         h, gold = rows[chunk], target[chunk]
         real = gold.size(0)  # rows of the chunk that are not idle
         logits = product(h, matrix.t(), out=all_logits[: h.size(0)])
-        p = logits if is_in_place(logits) else all_p[: h.size(0)]
+        p = logits if in_place else all_p[: h.size(0)]
         found = row_losses(logits[:real], gold, gold_share, p[:real])
         nll, logit_sum = found.nll.sum(), (h[:real].to(wide) @ class_sum).sum()
         # The sum over the classes of -log p.
