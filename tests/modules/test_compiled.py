@@ -122,21 +122,12 @@ def fresh(tmp_path, monkeypatch):
     compiled.kernels.cache_clear()
 
 
-@needs_compiler
-def test_compiled_once_and_kept(fresh, monkeypatch):
-    assert compiled.kernels() is not None
-    (library,) = (fresh / "transformer_plugin").iterdir()  # and nothing half-made beside it
-    compiled.kernels.cache_clear()
-    monkeypatch.setenv("CXX", "there-is-no-such-compiler")
-    assert compiled.kernels() is not None
-    assert library.exists()
-
-
-@pytest.mark.parametrize("compiler", ["there-is-no-such-compiler", "false"])
+@pytest.mark.parametrize("compiler", ["there-is-no-such-compiler", "false", "c++ 'open"])
 def test_without_a_compiler_decoding_goes_on(fresh, monkeypatch, caplog, compiler):
     monkeypatch.setenv("CXX", compiler)
     assert compiled.kernels() is None
-    assert "slower" in caplog.text and compiler in caplog.text
+    (line,) = caplog.messages
+    assert "slower" in line and compiler in line and "\n" not in line
     logits = torch.randn(4, 9)
     found = likeliest(logits.clone(), 2, {}, torch.zeros(4, dtype=torch.int64))
     assert found.classes.equal(logits.topk(2).indices)

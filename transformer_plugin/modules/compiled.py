@@ -5,18 +5,17 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import logging
 import os
 import platform
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from ctypes import byref, c_int64, c_void_p
 from pathlib import Path
 
 import torch
 from torch import Tensor
+
+from . import shared_library
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +26,6 @@ LANES = 16  # numbers that they take at once, at most
 SUFFIXES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 _FLAGS = ["-std=c++17", "-shared", "-fPIC"]
 _FLAGS += ["-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno"]
-_SECONDS = 240  # for the compiler
 
 
 def is_supported(rows: Tensor, *widths: int) -> bool:
@@ -79,39 +77,18 @@ def library(
     """What these files make; None where ``TRANSFORMER_PLUGIN_COMPILED`` is 0 or there is no
     compiler.
 
-    The compiled file is kept in the user's cache folder (``XDG_CACHE_HOME``) under a name that
-    changes with the source, the compiler's flags, torch and the processor.
-
     Args:
         headers: of this package, which the sources include.
         flags: for the compiler, beside the usual ones.
     """
     if os.environ.get("TRANSFORMER_PLUGIN_COMPILED", "1") == "0":
         return None
+    machine = repr((torch.__version__, platform.machine(), processor()))
     try:
-        return ctypes.CDLL(str(_compiled_file(name, sources, headers, [*_FLAGS, *flags])))
-    except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", None) or ""
-        logger.warning("going on without compiled %s, which is slower: %s %s", name, error, said)
+        return shared_library.load(name, sources, headers, [*_FLAGS, *flags], machine)
+    except OSError as error:
+        logger.warning("going on without compiled %s, which is slower: %s", name, error)
         return None
-
-
-def _compiled_file(
-    name: str, sources: Sequence[Path], headers: Sequence[Path], flags: list[str]
-) -> Path:
-    """Where it is, made when it is not there."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transformer_plugin"
-    made_from = repr((flags, torch.__version__, platform.machine(), processor())).encode()
-    made_from += b"".join(path.read_bytes() for path in [*sources, *headers])
-    file = cache / f"{name}-{hashlib.sha256(made_from).hexdigest()[:16]}.so"
-    if not file.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as folder:  # and moved when it is whole
-            made = Path(folder) / file.name
-            command = [os.environ.get("CXX", "c++"), *map(str, sources), "-o", str(made), *flags]
-            subprocess.run(command, check=True, capture_output=True, text=True, timeout=_SECONDS)
-            made.replace(file)
-    return file
 
 
 def processor() -> str:

@@ -1,0 +1,161 @@
+"""Shared libraries that are compiled from C++ on first use and kept in the user's cache folder.
+
+A library runs with all rights of its user. Only files that nobody else can have written, and that
+are whole, are loaded; anything else is compiled anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import logging
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+SECONDS = 240  # for the compiler, and for another process that compiles the same
+_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH  # permissions to write
+_MAKING = "making-"  # temporary folders; those of killed processes are removed
+
+
+def load(
+    name: str, sources: Sequence[Path], headers: Sequence[Path], flags: Sequence[str], machine: str
+) -> ctypes.CDLL:
+    """The library that these files make, compiled by ``CXX`` (default ``c++``).
+
+    It is kept as ``NAME-KEY-DIGEST.so``: the key changes with the sources, the flags and
+    ``machine``; the digest is that of the file itself. Where the cache folder cannot be used, the
+    library is compiled for this process alone, and the log says why.
+
+    Args:
+        headers: that the sources include.
+        machine: what else a compiled file depends on.
+
+    Raises:
+        OSError: there is no compiler, it failed, or what it made cannot be loaded.
+    """
+    made_from = repr((list(flags), machine)).encode()
+    made_from += b"".join(path.read_bytes() for path in [*sources, *headers])
+    stem = f"{name}-{_digest(made_from)}"
+    with contextlib.ExitStack() as stack:
+        folder = None
+        try:
+            folder = _private_folder()
+            if kept := _kept(folder, stem):
+                return ctypes.CDLL(str(kept))
+            stack.enter_context(_lock(folder))
+            if kept := _kept(folder, stem):  # another process has made it meanwhile
+                return ctypes.CDLL(str(kept))
+            _remove_leftovers(folder, stem)
+        except (OSError, RuntimeError) as error:
+            logger.warning(
+                "compiled %s cannot be kept, so every start compiles them again: %s", name, error
+            )
+            folder = None
+        making = stack.enter_context(tempfile.TemporaryDirectory(prefix=_MAKING, dir=folder))
+        made = Path(making) / f"{stem}.so"
+        _compile(sources, made, flags)
+        if folder is not None:
+            made = _keep(made, folder)
+        return ctypes.CDLL(str(made))
+
+
+def _private_folder() -> Path:
+    """The folder of kept libraries, made if necessary.
+
+    Raises:
+        OSError: it cannot be made, or others can write there.
+        RuntimeError: the user has no home folder.
+    """
+    # A relative XDG_CACHE_HOME is to be ignored, by the XDG Base Directory Specification.
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    cache = cache if cache.is_absolute() else Path.home() / ".cache"
+    if not cache.is_absolute():
+        raise OSError(f"the home folder {str(Path.home())!r} is no absolute path: correct HOME")
+    cache.mkdir(parents=True, exist_ok=True)
+    folder = cache / "transformer_plugin"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder = folder.resolve()
+    found = folder.stat()
+    if found.st_uid == os.geteuid() and found.st_mode & _BY_OTHERS:
+        folder.chmod(stat.S_IMODE(found.st_mode) & ~_BY_OTHERS)
+    if not _is_private(folder):
+        raise OSError(f"others can write to {folder}: name another folder by XDG_CACHE_HOME")
+    for parent in folder.parents:  # who can write there can put another folder in its place
+        mode = parent.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise OSError(
+                f"everybody can write to {parent}: name another folder by XDG_CACHE_HOME"
+            )
+    return folder
+
+
+def _is_private(path: Path) -> bool:
+    """Whether only this user, and root, can write it."""
+    found = path.stat()
+    return found.st_uid in (0, os.geteuid()) and not found.st_mode & _BY_OTHERS
+
+
+def _kept(folder: Path, stem: str) -> Path | None:
+    """The whole library of that name, if there is one."""
+    for path in folder.glob(f"{stem}-*.so"):
+        with contextlib.suppress(OSError):  # removed meanwhile, or not to be read
+            if _is_private(path) and path.name == f"{stem}-{_digest(path.read_bytes())}.so":
+                return path
+    return None
+
+
+def _lock(folder: Path) -> contextlib.AbstractContextManager:
+    """One process compiles at a time."""
+    import filelock  # comes with torch, and is not needed once the library is there
+
+    logging.getLogger("filelock").setLevel(logging.INFO)  # DEBUG tells of every step
+    return filelock.FileLock(folder / "lock", timeout=SECONDS)
+
+
+def _remove_leftovers(folder: Path, stem: str) -> None:
+    """Removes what killed processes had begun, and damaged libraries. The lock must be held."""
+    for path in folder.glob(f"{_MAKING}*"):
+        shutil.rmtree(path, ignore_errors=True)
+    for path in folder.glob(f"{stem}-*.so"):
+        logger.warning("%s is damaged, or others can write it: compiled again", path)
+        path.unlink()
+
+
+def _compile(sources: Sequence[Path], made: Path, flags: Sequence[str]) -> None:
+    try:
+        compiler = shlex.split(os.environ.get("CXX", "")) or ["c++"]
+    except ValueError as error:
+        raise OSError(f"CXX={os.environ['CXX']}: {error}") from None
+    command = [*compiler, *map(str, sources), "-o", str(made), *flags]
+    try:
+        subprocess.run(
+            command, check=True, capture_output=True, text=True, errors="replace", timeout=SECONDS
+        )
+    except subprocess.CalledProcessError as error:
+        said = (line for line in error.stderr.splitlines() if "error" in line)
+        reason = next(said, f"it ended with status {error.returncode}")
+        raise OSError(f"{shlex.join(compiler)} failed: {reason}") from None
+    except subprocess.TimeoutExpired:
+        raise OSError(f"{shlex.join(compiler)} took longer than {SECONDS} s") from None
+
+
+def _keep(made: Path, folder: Path) -> Path:
+    """Moves a library into the folder when it is on the disk; where it is then."""
+    made.chmod(0o700)
+    with made.open("rb") as file:
+        kept = folder / f"{made.stem}-{_digest(file.read())}.so"
+        os.fsync(file.fileno())
+    return made.replace(kept)
+
+
+def _digest(contents: bytes) -> str:
+    return hashlib.sha256(contents).hexdigest()[:32]
