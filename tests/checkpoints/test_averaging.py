@@ -6,7 +6,7 @@ import weakref
 import pytest
 import torch
 
-from transformer_plugin.checkpoints.averaging import average, last_checkpoints
+from transformer_plugin.checkpoints.averaging import average
 from transformer_plugin.checkpoints.safe_loading import CheckpointError, load
 from transformer_plugin.cli import main
 
@@ -75,15 +75,6 @@ def test_command_writes_a_smaller_file_that_says_what_it_is(tmp_path, capsys):
     assert "last_optimizer_state" not in state
     assert output.stat().st_size < (tmp_path / "checkpoint1.pt").stat().st_size
     assert [p.name for p in tmp_path.iterdir() if "partial" in p.name] == []
-
-
-def test_last_by_updates(tmp_path):
-    for epoch, updates in ((1, 600), (1, 1200), (2, 1800), (12, 2400)):
-        write(tmp_path / f"checkpoint_{epoch}_{updates}.pt", 0, updates)
-    names = [path.name for path in last_checkpoints(tmp_path, 2, "updates")]
-    assert names == ["checkpoint_2_1800.pt", "checkpoint_12_2400.pt"]
-    with pytest.raises(CheckpointError, match="5 checkpoints by updates were asked for, 4 are"):
-        last_checkpoints(tmp_path, 5, "updates")
 
 
 def test_one_file_is_in_memory_at_a_time(tmp_path, monkeypatch):

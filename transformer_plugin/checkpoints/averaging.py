@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import zipfile
 from collections.abc import Sequence
@@ -14,13 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .last_checkpoints import KINDS, last_checkpoints
 from .safe_loading import CheckpointError, load
 from .saving import save
 
-_NAMES = {  # what a checkpoint's file is called, and the group that counts
-    "updates": re.compile(r"checkpoint_\d+_(\d+)\.pt"),
-    "epochs": re.compile(r"checkpoint(\d+)\.pt"),
-}
 # What does not change in a run: of the task, and of a model's namespace, which stock fairseq fills
 # with all of the command line.
 _OF_A_RUN = {
@@ -77,30 +73,6 @@ def average(paths: Sequence[str | Path]) -> dict[str, Any]:
             model[name] = model[weight.first_name]
     notes = {**(newest.get("extra_state") or {}), "averaged": [str(path) for path in paths]}
     return {**newest, "model": model, "extra_state": notes}
-
-
-def last_checkpoints(folder: str | Path, count: int, by: str) -> list[Path]:
-    """The last ``count`` checkpoints of a run's folder, newest last.
-
-    Args:
-        by: ``updates`` (checkpoint_EPOCH_UPDATES.pt) or ``epochs`` (checkpointEPOCH.pt).
-
-    Raises:
-        CheckpointError: there are fewer.
-    """
-    pattern = _NAMES[by]
-    numbered = sorted(
-        (int(match.group(1)), path)
-        for path in Path(folder).glob("checkpoint*.pt")
-        if (match := pattern.fullmatch(path.name))
-    )
-    if len(numbered) < count:
-        raise CheckpointError(
-            f"{folder}: {count} checkpoints by {by} were asked for, {len(numbered)} are there"
-            f" ({pattern.pattern}); average fewer, or keep more with --keep-interval-updates"
-            " or --keep-last-epochs"
-        )
-    return [path for _, path in numbered[len(numbered) - count :]]
 
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -171,7 +143,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--inputs", nargs="+", metavar="FILE", help="the checkpoints to average")
     which.add_argument("--last", type=int, metavar="N", help="the last N of --checkpoints")
     parser.add_argument("--checkpoints", metavar="DIR", help="folder of a run's checkpoints")
-    parser.add_argument("--by", choices=sorted(_NAMES), default="epochs", help="default: epochs")
+    parser.add_argument("--by", choices=KINDS, default="epochs", help="default: epochs")
+    parser.add_argument(
+        "--allow-fewer", action="store_true", help="average what there is where --last N is more"
+    )
     parser.add_argument("--output", required=True, metavar="FILE")
 
 
@@ -181,7 +156,7 @@ def main(args: argparse.Namespace) -> None:
     if paths is None:
         if args.checkpoints is None or args.last < 1:
             raise ValueError("--last N (at least 1) needs --checkpoints DIR")
-        paths = last_checkpoints(args.checkpoints, args.last, args.by)
+        paths = last_checkpoints(args.checkpoints, args.last, args.by, args.allow_fewer)
     for path in paths:
         print(path, file=sys.stderr)
     save(average(paths), args.output)

@@ -12,8 +12,10 @@ from typing import Any
 from fairseq import checkpoint_utils
 from fairseq.trainer import Trainer
 
+from . import early_stopping
 from .durable_files import write_durably
 from .interruption import EXIT_CODE, requested
+from .interval_checkpoints import saving_each_interval
 from .trainer import SafeTrainer
 
 logger = logging.getLogger(__name__)
@@ -32,6 +34,8 @@ def protect_training() -> None:
 
 def _protect(train: ModuleType) -> None:
     write_durably()
+    checkpoint_utils.save_checkpoint = saving_each_interval(checkpoint_utils.save_checkpoint)
+    early_stopping.watch(train.should_stop_early)
     train.Trainer = SafeTrainer  # type: ignore[attr-defined]
     train.validate_and_save = _then_stop_if_asked(train.validate_and_save)  # type: ignore
 

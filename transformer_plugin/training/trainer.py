@@ -19,7 +19,7 @@ from ..checkpoints.safe_loading import load
 from ..half_gradients import FP16Optimizer
 from ..lasting_objects import set_aside
 from ..model import VaswaniTransformer
-from . import loading_threads
+from . import early_stopping, loading_threads
 from .divergence import LossWatch
 from .durable_files import remove_unfinished
 from .freed_memory import keep_freed_memory
@@ -46,6 +46,8 @@ class SafeTrainer(Trainer):
             remove_unfinished(self._folder)
         if cfg.common.cpu:
             take_over_tensors()
+        if cfg.dataset.update_ordered_indices_seed:  # else the seed of a resumed run's first epoch
+            cfg.dataset.update_epoch_batch_itr = True
         super().__init__(cfg, task, *rest)
         if cfg.common.cpu:
             keep_freed_memory()
@@ -82,7 +84,14 @@ class SafeTrainer(Trainer):
             raise
         if extra_state is not None:
             self._restore_master_weights(filename)
+            if not options.get("reset_meters"):
+                early_stopping.restore(extra_state.get("early_stopping", {}))
         return extra_state
+
+    def save_checkpoint(self, filename: str, extra_state: dict[str, Any]) -> Any:
+        """As fairseq's, with the counts of early stopping."""
+        kept = {**extra_state, "early_stopping": early_stopping.counts()}
+        return super().save_checkpoint(filename, kept)
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint holds; weights in float32 where the optimizer has them."""
@@ -164,6 +173,10 @@ class SafeTrainer(Trainer):
         most = self.cfg.optimization.max_update
         if 0 < most <= self.get_num_updates():
             logger.info("nothing to train: --max-update %d is reached", most)
+            raise SystemExit(0)
+        patience = self.cfg.checkpoint.patience
+        if early_stopping.has_run_out(patience):
+            logger.info("nothing to train: --patience %d has run out", patience)
             raise SystemExit(0)
         super().begin_epoch(epoch)
         set_aside()

@@ -1,0 +1,67 @@
+"""Which checkpoints of a folder are averaged."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+
+from transformer_plugin.checkpoints.last_checkpoints import last_checkpoints
+from transformer_plugin.checkpoints.safe_loading import CheckpointError
+
+
+def write(folder, name, updates=0, old_header=False, **settings):
+    header = {"args": Namespace(**settings)} if old_header else {"cfg": {"checkpoint": settings}}
+    history = [{"num_updates": updates}]
+    torch.save({**header, "model": {}, "optimizer_history": history}, folder / name)
+
+
+def names(*arguments, **options):
+    return [path.name for path in last_checkpoints(*arguments, **options)]
+
+
+def test_last_by_updates(tmp_path):
+    for epoch, updates in ((1, 600), (1, 1200), (2, 1800), (12, 2400)):
+        write(tmp_path, f"checkpoint_{epoch}_{updates}.pt")
+    assert names(tmp_path, 2, "updates") == ["checkpoint_2_1800.pt", "checkpoint_12_2400.pt"]
+    with pytest.raises(CheckpointError, match="5 checkpoints by updates were asked for, 4 are"):
+        last_checkpoints(tmp_path, 5, "updates")
+
+
+@pytest.mark.parametrize("old_header", [False, True])
+def test_intervals_that_end_with_an_epoch(tmp_path, old_header):
+    """What stock fairseq leaves of an interval of 5 updates, in epochs of 10."""
+    for updates in (5, 15, 25):
+        name = f"checkpoint_{updates // 10 + 1}_{updates}.pt"
+        write(tmp_path, name, updates, old_header, save_interval_updates=5)
+    for epoch in (1, 2, 3):
+        write(tmp_path, f"checkpoint{epoch}.pt", 10 * epoch, old_header, save_interval_updates=5)
+    last = ["checkpoint2.pt", "checkpoint_3_25.pt", "checkpoint3.pt"]
+    assert names(tmp_path, 3, "updates") == last
+
+
+def test_a_gap_is_named(tmp_path):
+    for updates in (5, 15, 25):
+        name = f"checkpoint_{updates // 10 + 1}_{updates}.pt"
+        write(tmp_path, name, updates, save_interval_updates=5)
+    write(tmp_path, "checkpoint_last.pt", 30, save_interval_updates=5)
+    missing = r"checkpoint of updates 20 is missing \(--save-interval-updates 5\); .* --last 2,"
+    with pytest.raises(CheckpointError, match=missing):
+        last_checkpoints(tmp_path, 3, "updates")
+    assert names(tmp_path, 2, "updates") == ["checkpoint_3_25.pt", "checkpoint_last.pt"]
+
+
+def test_a_gap_between_epochs_is_named(tmp_path):
+    for epoch in (2, 4, 8):
+        write(tmp_path, f"checkpoint{epoch}.pt", save_interval=2)
+    with pytest.raises(CheckpointError, match=r"between checkpoint4\.pt and .*8\.pt .* 6 is"):
+        last_checkpoints(tmp_path, 2, "epochs")
+
+
+def test_fewer(tmp_path, caplog):
+    with pytest.raises(CheckpointError, match="0 are there"):
+        last_checkpoints(tmp_path, 5, "epochs", allow_fewer=True)
+    write(tmp_path, "checkpoint1.pt")
+    write(tmp_path, "checkpoint2.pt")
+    found = names(tmp_path, 5, "epochs", allow_fewer=True)
+    assert found == ["checkpoint1.pt", "checkpoint2.pt"]
+    assert "5 checkpoints by epochs were asked for, 2 are there: all" in caplog.text
