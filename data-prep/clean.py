@@ -87,14 +87,25 @@ def numbered(blocks: Iterator[tuple[list[bytes], list[bytes]]]) -> Iterator[Any]
 
 
 def clean_held_out(paths: list[Path], output: Path, form: Form, workers: int) -> dict[str, int]:
-    """Write every pair of a validation or test set; BadInput on a line that no sentence can be."""
+    """Write every pair of a validation or test set; BadInput on a line that no sentence can be.
+
+    Also when half of the lines of a side are in subwords, as scores are of plain text.
+    """
     pairs, empty = check_aligned(*paths), 0
+    marked: tuple[list[int], list[int]] = ([], [])
     check = partial(held_out_block, names=(str(paths[0]), str(paths[1])), form=form)
     with (output / paths[0].name).open("wb") as one, (output / paths[1].name).open("wb") as other:
-        for source, target, count in in_order(check, numbered(pair_blocks(*paths)), workers):
-            one.write(source)
-            other.write(target)
-            empty += count
+        for block in in_order(check, numbered(pair_blocks(*paths)), workers):
+            for file, side, found, lines in zip((one, other), block.sides, marked, block.marked,
+                                                strict=True):
+                file.write(side)
+                found.extend(lines)
+            empty += block.empty
+    for path, lines in zip(paths, marked, strict=True):
+        if 2 * len(lines) >= pairs:
+            raise BadInput(f"{path}, line {lines[0]}: {len(lines):,} of {pairs:,} lines hold '@@ ' "
+                           "or '\u2581', the marks of subwords; expected plain text: give the text "
+                           "as it was before it was split")
     return {"read": pairs, "kept": pairs, "empty_but_kept": empty}
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from bad_input import BadInput
 from line_faults import LONGEST, fault
 
+SUBWORD_MARK = re.compile("\u2581|@@( |$)")  # of sentencepiece and subword-nmt
 REASONS = ("invalid_utf8", "nul_byte", "empty", "too_short", "too_long", "ratio", "duplicate")
 
 
@@ -109,23 +112,36 @@ def clean_block(block: tuple[list[bytes], list[bytes]], limits: Limits, form: Fo
     return CleanBlock((sides[0], sides[1]), np.frombuffer(b"".join(digests), np.uint64), counts)
 
 
+class HeldOut(NamedTuple):
+    """Both sides of validation or test pairs; how many have an empty side, and the subword marks.
+
+    `marked`: of each side, the numbers of lines that hold a subword mark.
+    """
+
+    sides: tuple[bytes, bytes]
+    empty: int
+    marked: tuple[list[int], list[int]]
+
+
 def held_out_block(
     block: tuple[int, tuple[list[bytes], list[bytes]]], names: tuple[str, str], form: Form
-) -> tuple[bytes, bytes, int]:
-    """Both sides of validation or test pairs, none dropped, and how many have an empty side.
+) -> HeldOut:
+    """Validation or test pairs, cleaned; none is dropped.
 
     The block goes with the number of its first line. BadInput on a line that no sentence can be.
     """
     start, sides = block
-    found = []
+    found: list[list[str]] = []
+    marked: tuple[list[int], list[int]] = ([], [])
     for side, (lines, name) in enumerate(zip(sides, names, strict=True)):
-        sentences = []
+        found.append([])
         for number, line in enumerate(lines, start=start):
             line = line.rstrip(b"\r\n")
             if what := fault(line, first=number == 1):
                 raise BadInput(f"{name}, line {number}: {what}")
-            sentences.append(form.of(line.decode(), side))
-        found.append(sentences)
+            if SUBWORD_MARK.search(text := line.decode()):
+                marked[side].append(number)
+            found[side].append(form.of(text, side))
     empty = sum(not (one and other) for one, other in zip(*found, strict=True))
     texts = ["".join(f"{line}\n" for line in side).encode() for side in found]
-    return texts[0], texts[1], empty
+    return HeldOut((texts[0], texts[1]), empty, marked)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from bad_input import BadInput
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
@@ -18,13 +19,18 @@ def joined_dictionary(pieces: list[str], counts: np.ndarray) -> tuple[Dictionary
     """The dictionary of the pieces that occur; and its number of each piece, then of the end.
 
     A piece that never occurs gets the number of the unknown word. The numbers have the type that
-    fairseq-preprocess would choose.
+    fairseq-preprocess would choose. BadInput when a piece is one of fairseq's special symbols: its
+    "</s>" would end the sentence.
     """
     from fairseq.data import Dictionary  # late: it brings torch along
     from fairseq.data.indexed_dataset import best_fitting_int_dtype
 
     dictionary = Dictionary()
+    special = set(dictionary.symbols)
     for piece, count in zip(pieces, counts.tolist(), strict=True):
+        if count and piece in special:
+            raise BadInput(f"the subword model has the piece '{piece}', a special symbol of "
+                           "fairseq: learn it again with data-prep/subwords.py")
         if count:
             dictionary.add_symbol(piece, n=count)
     dictionary.finalize(padding_factor=MULTIPLE)

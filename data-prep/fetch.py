@@ -31,10 +31,9 @@ HOLD_OUT = "hold-out.json"  # what clean.py reads when a corpus has no validatio
 
 def append_side(path: Path, part: Part, output: Path) -> int:
     """Add the sentences of one side of a part to `output`; their number."""
-    name = part.member or part.file
-    progress = Progress(f"[raw] {name}", None, "lines")
+    progress = Progress(f"[raw] {part.name}", None, "lines")
     with output.open("ab") as file:
-        for sentence in sentences(path, name):
+        for sentence in sentences(path, part.name):
             file.write(sentence + b"\n")
             progress.add(1)
     return progress.done
@@ -42,8 +41,7 @@ def append_side(path: Path, part: Part, output: Path) -> int:
 
 def append_part(paths: Sequence[Path], sides: Sequence[Part], outputs: Sequence[Path]) -> None:
     """Add a part to its split; BadInput when its two sides are not aligned."""
-    numbers = [segment_numbers(path, side.member or side.file)
-               for path, side in zip(paths, sides, strict=True)]
+    numbers = [segment_numbers(path, side.name) for path, side in zip(paths, sides, strict=True)]
     counts = [append_side(*side) for side in zip(paths, sides, outputs, strict=True)]
     if counts[0] != counts[1]:
         raise BadInput(

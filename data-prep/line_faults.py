@@ -16,11 +16,9 @@ def fault(line: bytes, first: bool = False) -> str | None:
             return (f"a byte-order mark ({encoding}); write the file again as UTF-8 without one"
                     + (" (sed -i '1s/^\\xEF\\xBB\\xBF//' FILE)" if encoding == "UTF-8" else ""))
     if len(line) > LONGEST:
-        return f"{len(line):,} bytes, which is no sentence; expected one sentence a line"
+        return f"above {LONGEST:,} bytes, which is no sentence; expected one sentence a line"
     if b"\0" in line:
         return f"a NUL byte at byte {line.index(0) + 1}; the file is damaged, or not UTF-8 text"
-    if line.endswith(b"\r"):
-        return "a Windows line end; convert both sides (sed -i 's/\\r$//' FILE)"
     try:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -30,7 +28,7 @@ def fault(line: bytes, first: bool = False) -> str | None:
 
 def faultless(block: bytes, first: bool = False) -> bool:
     """Whether no line of a block has a fault, quickly."""
-    if b"\0" in block or b"\r\n" in block or block.endswith(b"\r"):
+    if b"\0" in block:
         return False
     if max(map(len, block.split(b"\n"))) > LONGEST:
         return False

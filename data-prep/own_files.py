@@ -1,7 +1,7 @@
 """Parallel files of one's own as a corpus: PREFIX.LANGUAGE or PREFIX.LANGUAGE.gz.
 
-They are taken as they are or not at all: a public corpus is known to hold broken lines, which
-clean.py drops and counts, but in one's own file one is a sign that something went wrong.
+They are taken whole or not at all: a public corpus is known to hold broken lines, which clean.py
+drops and counts, but in one's own file one is a sign that something went wrong.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import gzip
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bad_input import BadInput
 from finished_step import finish_step, sha256
-from line_faults import fault, faultless
-from parallel_text import SPLITS
+from line_faults import LONGEST, fault, faultless
+from parallel_text import SPLITS, without_returns
 from progress import Progress
 
 BLOCK = 1 << 20  # bytes
@@ -39,7 +39,10 @@ def resolve(prefixes: str, split: str, language: str) -> list[Path]:
 
 
 def blocks(path: Path) -> Iterator[bytes]:
-    """The uncompressed bytes of a file in pieces that end with a line (all but the last)."""
+    """The uncompressed bytes of a file in pieces that end with a line (all but the last).
+
+    A piece may also be the beginning of a line that is too long, so that it is never read whole.
+    """
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
         rest = b""
         try:
@@ -50,6 +53,9 @@ def blocks(path: Path) -> Iterator[bytes]:
                     rest = tail
                 else:
                     rest += block
+                if len(rest) > LONGEST:
+                    yield rest
+                    rest = b""
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise BadInput(f"{path} is truncated or not a gzip file ({error})") from None
         if rest:
@@ -65,12 +71,25 @@ def copy_checked(path: Path, output: Path) -> int:
                 for number, line in enumerate(block.split(b"\n"), start=progress.done + 1):
                     if what := fault(line, first=number == 1):
                         raise BadInput(f"{path}, line {number:,}: {what}")
+            if b"\r" in block:
+                block = b"\n".join(map(without_returns, block.removesuffix(b"\n").split(b"\n")))
             block = block if block.endswith(b"\n") else block + b"\n"
             file.write(block)
             progress.add(block.count(b"\n"))
     if not progress.done:
         raise BadInput(f"{path} is empty: expected one sentence a line")
     return progress.done
+
+
+def copy_pairs(sides: Sequence[Path], outputs: Sequence[Path]) -> int:
+    """Add two aligned files to two others; their number of lines. BadInput when it differs."""
+    counts = [copy_checked(path, output) for path, output in zip(sides, outputs, strict=True)]
+    if counts[0] != counts[1]:
+        raise BadInput(
+            f"{sides[0]} has {counts[0]:,} lines but {sides[1]} has {counts[1]:,}: "
+            "the sides are misaligned; restore both files from the same source"
+        )
+    return counts[0]
 
 
 def fetch(prefixes: dict[str, str], source: str, target: str, output: Path) -> None:
@@ -81,18 +100,11 @@ def fetch(prefixes: dict[str, str], source: str, target: str, output: Path) -> N
 
     def work(folder: Path) -> None:
         for split in SPLITS:
-            pairs = 0
-            for sides in files[split]:
-                counts = [copy_checked(path, folder / f"{split}.{language}")
-                          for path, language in zip(sides, (source, target), strict=True)]
-                if counts[0] != counts[1]:
-                    raise BadInput(
-                        f"{sides[0]} has {counts[0]:,} lines but {sides[1]} has {counts[1]:,}: "
-                        "the sides are misaligned; restore both files from the same source"
-                    )
-                pairs += counts[0]
+            outputs = [folder / f"{split}.{language}" for language in (source, target)]
+            pairs = sum(copy_pairs(sides, outputs) for sides in files[split])
             print(f"[raw] {split}: {pairs:,} pairs", file=sys.stderr)
 
     contents = {split: [[sha256(path) for path in sides] for sides in files[split]]
                 for split in SPLITS}
-    finish_step(output, inputs=[], settings={"files": contents}, work=work)
+    finish_step(output, inputs=[], work=work,
+                settings={"files": contents, "languages": [source, target]})

@@ -1,5 +1,9 @@
 """Reading and writing parallel text: one sentence a line, line n of one side translates line n
-of the other. Only a line feed ends a line, so that both sides always count the same way."""
+of the other. Only a line feed ends a line, so that both sides always count the same way.
+
+The text that fetch.py and split.py write has no carriage return, because many programs take one for
+the end of a line: one before a line feed goes, and any other becomes a space.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,11 @@ def check_languages(source: str, target: str) -> None:
     """Both sides of a pair go to files named by their language, so they have to differ."""
     if source == target:
         raise BadInput(f"--source and --target are both '{source}': give two languages")
+
+
+def without_returns(line: bytes) -> bytes:
+    """A line without its line feed, and without carriage returns."""
+    return line.removesuffix(b"\n").removesuffix(b"\r").replace(b"\r", b" ")
 
 
 def open_bytes(path: Path) -> Iterator[bytes]:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from bad_input import BadInput, exit_cleanly
 from finished_step import finish_step, sha256
-from own_files import copy_checked, resolve
-from parallel_text import SPLITS, check_aligned, check_languages
+from own_files import copy_pairs, resolve
+from parallel_text import SPLITS, check_languages
 
 Pair = tuple[str, str]
 
@@ -45,7 +45,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("prefix", help="of PREFIX.SOURCE and PREFIX.TARGET, plain or .gz")
+    parser.add_argument("prefix", metavar="PREFIX[,PREFIX]",
+                        help="of PREFIX.SOURCE and PREFIX.TARGET, plain or .gz")
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
     parser.add_argument("--output", required=True, type=Path, help="folder for the six files")
@@ -57,14 +58,13 @@ def main() -> None:
     check_languages(*languages)
     if min(args.valid, args.test) < 1:
         raise BadInput("expected --valid and --test of at least 1")
-    inputs = [resolve(args.prefix, "train", language)[0] for language in languages]
+    inputs = [resolve(args.prefix, "train", language) for language in languages]
 
     def work(folder: Path) -> None:
-        for path, language in zip(inputs, languages, strict=True):
-            copy_checked(path, folder / f"all.{language}")
         wholes = [folder / f"all.{language}" for language in languages]
-        check_aligned(*wholes)
-        sides = [path.read_text(encoding="utf-8").split("\n")[:-1] for path in wholes]
+        for paths in zip(*inputs, strict=True):
+            copy_pairs(paths, wholes)
+        sides = [path.read_bytes().decode("utf-8").split("\n")[:-1] for path in wholes]
         found = split_pairs(list(zip(*sides, strict=True)), args.valid, args.test, args.seed)
         for split in SPLITS:
             for side, language in enumerate(languages):
@@ -75,8 +75,9 @@ def main() -> None:
             path.unlink()
 
     finish_step(args.output, inputs=[], work=work, settings={
-        "files": [sha256(path) for path in inputs], "languages": list(languages),
-        "valid": args.valid, "test": args.test, "seed": args.seed,
+        "files": [[sha256(path) for path in paths] for paths in inputs],
+        "languages": list(languages), "valid": args.valid, "test": args.test,
+        "seed": args.seed,
     })
 
 

@@ -20,6 +20,7 @@ import sentencepiece
 from bad_input import BadInput, exit_cleanly
 from encoders import CODES, KINDS, MODEL, VOCABULARY
 from finished_step import finish_step
+from line_faults import LONGEST
 from parallel_blocks import all_cores
 from parallel_text import check_languages, read_lines
 from subword_nmt.learn_bpe import learn_bpe
@@ -43,6 +44,7 @@ def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> N
                 vocab_size=vocab_size,
                 character_coverage=1.0,
                 normalization_rule_name="identity",
+                max_sentence_length=4 * LONGEST,  # bytes of a word and its count; none is left out
                 num_threads=1,
                 minloglevel=2,  # errors come as exceptions
             )

@@ -14,11 +14,12 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from bad_input import BadInput
-from parallel_text import decode
+from parallel_text import decode, without_returns
 
 SEGMENT = re.compile(r"<seg\b([^>]*)>(.*?)</seg\s*>", re.DOTALL | re.IGNORECASE)
 SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)
@@ -30,37 +31,50 @@ TALK_TAG = re.compile(r"\s*</?(\w+)[^>]*>")
 TALK_TEXT = re.compile(r"</?(?:title|description)>")
 
 
-def open_text(path: Path, name: str) -> IO[bytes]:
-    """The uncompressed bytes of a file whose name says whether it is compressed."""
+@contextmanager
+def open_text(path: Path, name: str) -> Iterator[IO[bytes]]:
+    """The uncompressed bytes of a file whose name says whether it is compressed.
+
+    BadInput when it is missing, or a damaged gzip file.
+    """
     if not path.is_file():
         raise BadInput(f"{path} is missing")
-    return gzip.open(path, "rb") if name.endswith(".gz") else path.open("rb")  # type: ignore
-
-
-def sentences(path: Path, name: str) -> Iterator[bytes]:
-    """The sentences of the file at `path`, which is called `name`, without line feeds.
-
-    BadInput when it is a damaged gzip file, or an SGML file that does not hold what it promises.
-    """
-    plain = PurePosixPath(name.removesuffix(".gz"))
     try:
-        with open_text(path, name) as stream:
-            if plain.suffix in (".sgm", ".sgml", ".xml"):
-                yield from (text for _, text in _segments(stream.read(), name))
-            elif plain.name.startswith("train.tags."):
-                yield from _talks(stream)
-            else:
-                for line in stream:
-                    yield line.removesuffix(b"\n")
+        with gzip.open(path, "rb") if name.endswith(".gz") else path.open("rb") as stream:
+            yield stream  # type: ignore[misc]
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise BadInput(
             f"{name} is truncated or not a gzip file ({error}): fetch it again"
         ) from None
 
 
+def _plain_name(name: str) -> PurePosixPath:
+    """The name of a file, or of a member as ARCHIVE!MEMBER, without its .gz."""
+    return PurePosixPath(name.rpartition("!")[2].removesuffix(".gz"))
+
+
+def _is_sgml(name: str) -> bool:
+    return _plain_name(name).suffix in (".sgm", ".sgml", ".xml")
+
+
+def sentences(path: Path, name: str) -> Iterator[bytes]:
+    """The sentences of the file at `path`, which is called `name` (FILE or ARCHIVE!MEMBER).
+
+    They have neither line feeds nor carriage returns. BadInput when it is a damaged gzip file, or
+    an SGML file that does not hold what it promises.
+    """
+    with open_text(path, name) as stream:
+        if _is_sgml(name):
+            yield from (text for _, text in _segments(stream.read(), name))
+        elif _plain_name(name).name.startswith("train.tags."):
+            yield from map(without_returns, _talks(stream))
+        else:
+            yield from map(without_returns, stream)
+
+
 def segment_numbers(path: Path, name: str) -> list[str]:
     """The id of each segment of an SGML or XML file; [] of any other file."""
-    if PurePosixPath(name.removesuffix(".gz")).suffix not in (".sgm", ".sgml", ".xml"):
+    if not _is_sgml(name):
         return []
     with open_text(path, name) as stream:
         return [number for number, _ in _segments(stream.read(), name)]

@@ -190,7 +190,7 @@ def test_a_truncated_archive_is_refused(refused_wmt, keep):
         path.write_bytes(data[:int(len(data) * keep)])
 
     message = refused_wmt(mirrors.COMMON_CRAWL, spoil)
-    assert "training-parallel-commoncrawl.tgz is truncated or not a tar archive" in message
+    assert "training-parallel-commoncrawl.tgz: damaged, truncated or not an archive" in message
 
 
 def test_a_missing_member_is_named(refused_wmt):

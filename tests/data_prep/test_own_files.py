@@ -52,13 +52,11 @@ def test_plain_and_packed_files_follow_each_other(step, own, tmp_path):
 
 
 @pytest.mark.parametrize("data, line, message", [
-    (b"a\r\nb\r\nc\r\nd\r\ne\r\nf\r\n", 1, "a Windows line end"),
-    (b"a\nb\nc\nd\ne\nf\r", 6, "a Windows line end"),
     (b"\xef\xbb\xbfa\nb\nc\nd\ne\nf\n", 1, "a byte-order mark (UTF-8)"),
     ("a\nb\nc\nd\ne\nf\n".encode("utf-16"), 1, "a byte-order mark (UTF-16)"),
     (b"a\nb\nc\0c\nd\ne\nf\n", 3, "a NUL byte at byte 2"),
     (b"a\nb\nc\nd\xfc\ne\nf\n", 4, "not valid UTF-8 at byte 2"),
-    (b"a\nb\nc\nd\n" + b"e" * 1_000_000 + b"\nf\n", 5, "1,000,000 bytes, which is no sentence"),
+    (b"a\nb\nc\nd\n" + b"e" * 1_000_000 + b"\nf\n", 5, "above 100,000 bytes, which is no sentence"),
 ])
 @pytest.mark.parametrize("name", ["a/train.en", "b/train.de", "test.de"])
 def test_a_bad_line_is_refused_by_file_and_line(refused, own, tmp_path, name, data, line, message):

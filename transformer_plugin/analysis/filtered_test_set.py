@@ -15,6 +15,8 @@ from pathlib import Path
 
 from sacrebleu.dataset import DATASETS
 
+from .text_lines import read_lines
+
 FULL = 3003  # sentences of newstest2014
 _PAIRS = {"de": "en-de", "fr": "en-fr", "cs": "en-cs", "ru": "en-ru"}
 _PATIENCE = 20.0  # seconds for an answer of the server
@@ -63,7 +65,7 @@ def _filtered_references(pair: str) -> list[str]:
             f" 'sacrebleu -t wmt14 -l {pair} --echo ref' has worked, it is kept below"
             f" {os.environ.get('SACREBLEU', '~/.sacrebleu')}"
         ) from None
-    return Path(path).read_text(encoding="utf-8").splitlines()
+    return read_lines(Path(path))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ def read_hypotheses(log: Path) -> list[str]:
         ValueError: there is none, or a sentence is missing.
     """
     best: dict[int, str] = {}
-    with log.open(encoding="utf-8") as lines:
+    with log.open(encoding="utf-8", newline="\n") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.startswith("D-"):
                 continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from .compound_split import authors_scores, refuse_split_hyphens
 from .filtered_test_set import filtered_lines
-
-_SUBWORD = re.compile(r"▁|@@( |$)")
+from .text_lines import check_plain, read_lines
 
 
 def score(
@@ -42,27 +40,6 @@ def filtered_score(
     return {"score": value.score, "signature": signature}
 
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a text, refusing one in which subwords remain.
-
-    Raises:
-        ValueError: no UTF-8, or a subword mark; names the line.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 ({error})") from None
-    if lines[-1] == "":
-        lines.pop()
-    for number, line in enumerate(lines, start=1):
-        if _SUBWORD.search(line):
-            raise ValueError(
-                f"{path}:{number}: subwords are still in ('{line[:60]}'): undo them first,"
-                " fairseq-generate does so by --remove-bpe"
-            )
-    return lines
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin score``."""
     parser.add_argument("--hypotheses", type=Path, required=True, help="one translation a line")
@@ -80,7 +57,7 @@ def main(args: argparse.Namespace) -> None:
     """Prints the scores and writes ``--output``.
 
     Raises:
-        ValueError: the texts have different numbers of lines.
+        ValueError: the texts have different numbers of lines, or one is in subwords.
     """
     hypotheses, references = read_lines(args.hypotheses), read_lines(args.reference)
     if len(hypotheses) != len(references):
@@ -88,6 +65,8 @@ def main(args: argparse.Namespace) -> None:
             f"{args.hypotheses} has {len(hypotheses)} lines, {args.reference}"
             f" {len(references)}: they must be translations of the same test set"
         )
+    check_plain(args.hypotheses, hypotheses)
+    check_plain(args.reference, references)
     scores = score(hypotheses, references, args.lowercase)
     variants: dict[str, Any] = {}
     if args.all or args.compound_split:

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from .score import read_lines
+from .text_lines import read_lines
 from .training_report.series import read_log
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sacrebleu.metrics import BLEU
 
-from ..score import read_lines
+from ..text_lines import read_lines
 
 
 class Sentence(NamedTuple):
