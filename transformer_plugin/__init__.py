@@ -5,7 +5,11 @@ Importing this package registers its components with fairseq and lets fairseq re
 checkpoints again; it does nothing else.
 """
 
+import importlib.util
+
 from . import adam, criterion, model, noam, presets, task  # noqa: F401
 from .checkpoints.safe_loading import allow_fairseq_types
 
 allow_fairseq_types()
+if importlib.util.find_spec(".kernels", __name__):  # without that folder all is as it is, but slower
+    from . import kernels  # noqa: F401

@@ -1,8 +1,6 @@
 """Adam with the paper's numbers, on the fastest implementation at hand."""
 
-import inspect
-import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -13,58 +11,9 @@ from fairseq.optim.adam import Adam as PlainAdam
 from fairseq.optim.fused_adam import get_fused_adam_class
 from omegaconf import II
 
+from .modules.adam import FusedAdam
+
 PAPER_EPSILON = 1e-9  # section 5.3
-
-
-class FusedAdam(torch.optim.AdamW):
-    """torch's fused step with Kingma and Ba's epsilon-hat, as tensor2tensor and fairseq have it.
-
-    There the update is lr sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps), while torch
-    adds eps to the bias-corrected sqrt(v / (1 - beta2^t)). A step with
-    eps / sqrt(1 - beta2^t) in torch's formula is the same update. Weight decay is decoupled.
-    """
-
-    # torch's own import its compiler, so as to be left out by it: more than a second, and 80 MiB.
-    add_param_group = inspect.unwrap(torch.optim.AdamW.add_param_group)
-    state_dict = inspect.unwrap(torch.optim.AdamW.state_dict)
-    load_state_dict = inspect.unwrap(torch.optim.AdamW.load_state_dict)
-    zero_grad = inspect.unwrap(torch.optim.AdamW.zero_grad)
-    _step = inspect.unwrap(torch.optim.AdamW.step)
-
-    def __init__(self, params: Iterable[Any], **numbers: Any) -> None:
-        super().__init__(params, fused=True, **numbers)
-
-    supports_memory_efficient_fp16 = False
-    supports_flat_params = True
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Takes up a state, fairseq's too, and stays fused."""
-        for group in state["param_groups"]:
-            group["fused"] = True
-        super().__setstate__(state)
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
-        """One update of every parameter."""
-        epsilons = [group["eps"] for group in self.param_groups]
-        for group in self.param_groups:
-            group["eps"] = self.next_epsilon(group)
-        try:
-            return self._step(closure)
-        finally:
-            for group, eps in zip(self.param_groups, epsilons, strict=True):
-                group["eps"] = eps
-
-    def next_epsilon(self, group: dict[str, Any]) -> float:
-        """What torch's formula takes for the next update of the group, which is counted."""
-        steps = group.setdefault("updates", self._finished_updates(group))
-        group["updates"] = steps + 1
-        return group["eps"] / math.sqrt(1 - group["betas"][1] ** (steps + 1))
-
-    def _finished_updates(self, group: dict[str, Any]) -> int:
-        """How often the group was updated before, by its state; 0 where it has none."""
-        steps = (self.state[p]["step"] for p in group["params"] if self.state.get(p))
-        return max((int(step) for step in steps), default=0)
 
 
 @dataclass

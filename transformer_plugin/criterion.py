@@ -14,7 +14,7 @@ from fairseq.tasks import FairseqTask
 from omegaconf import II
 from torch import Tensor, nn
 
-from .modules.label_smoothing import chunked_smoothed_cross_entropy, smoothed_cross_entropy
+from .modules.label_smoothing import smoothed_cross_entropy, smoothed_loss
 from .throughput import batch_flops, peak_flops
 
 
@@ -65,13 +65,11 @@ class VaswaniCrossEntropy(FairseqCriterion):
         features, _ = model(**sample["net_input"], features_only=True, packed=True)
         target = sample["target"]
         target = target[target.ne(self.padding_idx)]
-        weight = model.decoder.output_projection.weight
+        project = model.decoder.project
         if reduce:
-            loss, nll_loss, correct = chunked_smoothed_cross_entropy(
-                features, weight, target, self.epsilon
-            )
+            loss, nll_loss, correct = smoothed_loss(features, project, target, self.epsilon)
         else:
-            logits = model.decoder.output_layer(features[: target.size(0)])
+            logits = project(features[: target.size(0)])
             loss, nll_loss = smoothed_cross_entropy(logits, target, self.epsilon)
             correct = logits.argmax(dim=1).eq(target).sum()
         sample_size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]

@@ -7,7 +7,7 @@ import warnings
 import torch
 from torch import nn
 
-from .modules.product_type import product_type
+from .modules.products import product_type
 
 PRECISIONS = ("fp32", "bf16", "fp16", "int8")
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from fairseq.data import Dictionary
@@ -9,16 +10,13 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
 from .embedding import embed
-from .modules.cache import Memory, Past
-from .modules.compiled_cache import CompiledPast, is_supported
-from .modules.decoding_weights import DecodingWeights
+from .modules.key_values import WholeSentences
 from .modules.layers import DecoderLayer, LayerShape
-from .modules.linear import linear
-from .modules.masked_cache import MaskedPast
-from .modules.packing import Packing, row_multiple
-from .modules.static_cache import StaticPast
+from .modules.packing import Packing
+from .modules.products import row_multiple
+from .search.decoder_state import start_decoding
 
-_PAST = "past"
+_STATE = "state"
 
 
 class VaswaniDecoder(FairseqIncrementalDecoder):
@@ -76,87 +74,21 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         tokens, packing = Packing.of_tokens(
             prev_output_tokens, self.padding_idx, row_multiple(self.embed_tokens.weight)
         )
-        x = embed(
-            tokens,
-            packing.positions,
-            packing.max_length,
-            self.embed_tokens,
-            self.embed_positions,
-            self.dropout if self.training else 0.0,
-        )
+        x = self.embed(tokens, packing.positions, packing.max_length)
+        whole = WholeSentences(packing, True, memory, memory_packing)
         all_weights: list[tuple[Tensor, Tensor]] = []
         for layer in self.layers:
-            x, self_weights, encoder_weights = layer(
-                x, packing, memory, memory_packing, need_weights
-            )
+            x, self_weights, encoder_weights = layer(x, whole, need_weights)
             if need_weights:
                 all_weights.append((self_weights, encoder_weights))
         return (x if self.norm is None else self.norm(x)), packing, all_weights
 
-    def weights(self, rows: int) -> DecodingWeights:
-        """What several calls of ``start`` can share.
-
-        Args:
-            rows: hypotheses of all sentences, about as many as come to a step together.
-        """
-        return DecodingWeights.of(self.layers, self.output_projection, rows)
-
-    def start(
-        self,
-        memory: Tensor,
-        packing: Packing,
-        num_hypotheses: int = 1,
-        need_weights: bool = False,
-        static: bool = False,
-        weights: DecodingWeights | None = None,
-    ) -> Past:
-        """What is known before the first step.
-
-        Args:
-            memory: the encoder's packed output, ``[N_s, D]``.
-            packing: its layout.
-            num_hypotheses: of each sentence, k; room is made for as many as long as the source.
-            need_weights: whether a step may be asked for weights.
-            static: give a ``StaticPast``, where there is one for this attention.
-            weights: what the method of that name gave.
-        """
-        attentions = [layer.encoder_attention for layer in self.layers]
-        projected = [linear(attention.key_value, memory) for attention in attentions]
-        if not need_weights and all(map(is_supported, attentions, projected)):
-            past = CompiledPast(projected, packing)
-            past.whole_step = None if weights is None else weights.whole_step
-            return past
-        memories = [
-            Memory(*attention.memory_heads(packing.pad(key_value)), packing.allowed)
-            for attention, key_value in zip(attentions, projected, strict=True)
-        ]
-        if static and not any(layer.self_attention.window for layer in self.layers):
-            return StaticPast(memories, num_hypotheses, packing.max_length, self.longest)
-        return MaskedPast(memories, num_hypotheses * packing.max_length)
-
-    def step(
-        self, tokens: Tensor, past: Past, need_weights: bool = False
-    ) -> tuple[Tensor, Tensor | None]:
-        """One position of k hypotheses a sentence.
-
-        Args:
-            tokens: the tokens before it, ``[B, k]``.
-            past: takes this position up.
-
-        Returns:
-            Features ``[B, k, D]`` and, when asked, the last layer's encoder-decoder weights,
-            averaged over the heads, ``[B, k, S]``.
-        """
-        position = past.extend()
-        x = embed(tokens, position, past.room, self.embed_tokens, self.embed_positions, 0.0)
-        weights: Tensor | None = None
-        if isinstance(past, CompiledPast) and past.whole_step and not need_weights:
-            return past.whole_step(x, past), None
-        for layer, cache in zip(self.layers, past.layers, strict=True):
-            x, weights = layer.step(x, cache, need_weights and layer is self.layers[-1])
-        if self.norm is not None:
-            x = self.norm(x)
-        return x, None if weights is None else weights.mean(dim=1)
+    def embed(self, tokens: Tensor, positions: Tensor, max_length: int) -> Tensor:
+        """See ``StepDecoder``."""
+        rate = self.dropout if self.training else 0.0
+        return embed(
+            tokens, positions, max_length, self.embed_tokens, self.embed_positions, rate
+        )
 
     def forward(
         self,
@@ -180,13 +112,11 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         mask = encoder_out["encoder_padding_mask"][0]
         memory_packing = Packing.of_lengths((~mask).sum(dim=1), mask.size(1))
         if incremental_state is not None:
-            if _PAST not in incremental_state:
-                incremental_state[_PAST] = self.start(
-                    memory_packing.pack(memory), memory_packing, need_weights=True
+            if _STATE not in incremental_state:
+                incremental_state[_STATE] = start_decoding(
+                    self, memory_packing.pack(memory), memory_packing, need_weights=True
                 )
-            x, attn = self.step(
-                prev_output_tokens[:, -1:], incremental_state[_PAST], need_weights=True
-            )
+            x, attn = incremental_state[_STATE].step(prev_output_tokens[:, -1:], need_weights=True)
         else:
             rows, packing, weights = self.decode(
                 prev_output_tokens, memory_packing.pack(memory), memory_packing, need_weights=True
@@ -200,12 +130,19 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         """Logits ``[..., V]`` of features ``[..., D]``."""
         return self.output_projection(features)
 
+    @property
+    def project(self) -> Callable[[Tensor], Tensor]:
+        """What makes logits of features: the linear map itself, unless a subclass has an
+        ``output_layer`` of its own."""
+        is_plain = type(self).output_layer is VaswaniDecoder.output_layer
+        return self.output_projection if is_plain else self.output_layer
+
     def reorder_incremental_state_scripting(
         self, incremental_state: dict[str, Any], new_order: Tensor
     ) -> None:
         """Makes sentence i what sentence ``new_order[i]`` was."""
-        if _PAST in incremental_state:
-            incremental_state[_PAST].select(new_order)
+        if _STATE in incremental_state:
+            incremental_state[_STATE].select(new_order)
 
     reorder_incremental_state = reorder_incremental_state_scripting
 

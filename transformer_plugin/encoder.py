@@ -10,8 +10,10 @@ from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 
 from .embedding import embed
+from .modules.key_values import WholeSentences
 from .modules.layers import EncoderLayer, LayerShape
-from .modules.packing import Packing, row_multiple
+from .modules.packing import Packing
+from .modules.products import row_multiple
 
 
 class VaswaniEncoder(FairseqEncoder):
@@ -66,9 +68,10 @@ class VaswaniEncoder(FairseqEncoder):
             self.embed_positions,
             self.dropout if self.training else 0.0,
         )
+        whole = WholeSentences(packing)
         all_weights: list[Tensor] = []
         for layer in self.layers:
-            x, weights = layer(x, packing, need_weights)
+            x, weights = layer(x, whole, need_weights)
             if weights is not None:
                 all_weights.append(weights)
         return (x if self.norm is None else self.norm(x)), packing, all_weights

@@ -8,13 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .beam_search import Hypothesis, beam_search
-from .lasting_objects import left_alone
 from .model import VaswaniTransformer
-from .modules.decoding_weights import DecodingWeights
-from .modules.thread_pool import map_in_threads
-from .next_tokens import Rules
-from .scorers import EnsembleScorer, ModelScorer
+from .search.beam_search import Hypothesis, beam_search
+from .search.decoder_state import prepare_decoding
+from .search.next_tokens import Rules
+from .search.scorers import EnsembleScorer, ModelScorer
+from .search.thread_pool import map_in_threads
 
 # Source tokens times hypotheses decoded together: what makes a step's matrix products efficient.
 _CPU_BATCH = 16384
@@ -82,17 +81,17 @@ class VaswaniGenerator(nn.Module):
         results: list[list[Hypothesis]] = [[] for _ in range(src_tokens.size(0))]
 
         rows = src_tokens.size(0) * self.rules.beam_size
-        weights = [model.decoder.weights(rows) for model in self.models]
+        decoders = [model.decoder for model in self.models]
+        prepared = [prepare_decoding(decoder, decoder.project, rows) for decoder in decoders]
 
         def search(sentences: Tensor) -> list[list[Hypothesis]]:
             return self._search(
-                src_tokens, sentences, max_lengths, weights, prefix_tokens, bos_token
+                src_tokens, sentences, max_lengths, prepared, prefix_tokens, bos_token
             )
 
         workers = 1 if src_tokens.is_cuda else torch.get_num_threads()
         batches = _batches(lengths, self._batch_tokens(src_tokens), workers)
-        with left_alone():  # to look through what fairseq imports takes 0.1 s
-            translated = list((map if workers == 1 else map_in_threads)(search, batches))
+        translated = list((map if workers == 1 else map_in_threads)(search, batches))
         for sentences, found in zip(batches, translated, strict=True):
             for i, hypotheses in zip(sentences.tolist(), found, strict=True):
                 results[i] = hypotheses
@@ -104,7 +103,7 @@ class VaswaniGenerator(nn.Module):
         src_tokens: Tensor,
         sentences: Tensor,
         max_lengths: Tensor,
-        weights: Sequence[DecodingWeights],
+        prepared: Sequence[Any],
         prefix: Tensor | None,
         first_token: int | None,
     ) -> list[list[Hypothesis]]:
@@ -113,8 +112,12 @@ class VaswaniGenerator(nn.Module):
             source = src_tokens[sentences]
             source = source[:, source.ne(self.rules.pad).any(dim=0)]
             scorers = [
-                ModelScorer(model, source, self.rules.beam_size, own, self.temperature)
-                for model, own in zip(self.models, weights, strict=True)
+                ModelScorer(
+                    *(model.decoder, model.decoder.project),
+                    *model.encoder.encode(source)[:2],
+                    *(self.rules.beam_size, own, self.temperature),
+                )
+                for model, own in zip(self.models, prepared, strict=True)
             ]
             return beam_search(
                 scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers),
@@ -131,7 +134,7 @@ class VaswaniGenerator(nn.Module):
             hypotheses
             for half in sentences.chunk(2)
             for hypotheses in self._search(
-                src_tokens, half, max_lengths, weights, prefix, first_token
+                src_tokens, half, max_lengths, prepared, prefix, first_token
             )
         ]
 

@@ -110,12 +110,6 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
             if isinstance(side.embed_positions, SinusoidalPositionalEncoding):
                 side.longest = ANY_LENGTH
 
-    def compile_layers(self) -> None:
-        """Fuses each layer by ``torch.compile``, once for all lengths and batch sizes."""
-        for side in (self.encoder, self.decoder):
-            for layer in side.layers:
-                layer.compile(dynamic=True)
-
 
 def layer_shape(cfg: VaswaniConfig) -> LayerShape:
     """The numbers of one layer.

@@ -22,7 +22,7 @@ from .fidelity import FIDELITIES
 from .generator import CALL_TOKENS, VaswaniGenerator
 from .model import VaswaniTransformer
 from .modules.length_penalty import LENGTH_PENALTIES
-from .next_tokens import Rules
+from .search.next_tokens import Rules
 from .task_config import VaswaniTranslationConfig
 from .training.protection import protect_training
 
@@ -109,8 +109,6 @@ class VaswaniTranslationTask(TranslationTask):
             if from_checkpoint:
                 model.take_any_length()
                 self._from_checkpoint = True
-            elif self.cfg.compile:
-                model.compile_layers()
             found = model_departures(cfg)
             if not from_checkpoint and isinstance(cfg, DictConfig):
                 # fairseq keeps each part tied to the whole for its interpolations.

@@ -43,13 +43,6 @@ class VaswaniTranslationConfig(TranslationConfig):
             " for CPUs alone, fp16 for GPUs alone"
         },
     )
-    compile: bool = field(
-        default=False,
-        metadata={
-            "help": "train with layers that torch.compile has fused, for any length; takes a"
-            " minute at the start, and gains nothing on CPUs"
-        },
-    )
     nonfinite_limit: int = field(
         default=10,
         metadata={

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from .dropout import dropout
 from .linear import linear
 
 
@@ -26,6 +26,4 @@ class PositionwiseFeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """``[..., D]`` to ``[..., D]``."""
         hidden = linear(self.inner, x, relu=True)
-        if self.dropout:
-            hidden = F.dropout(hidden, self.dropout, self.training)
-        return linear(self.outer, hidden)
+        return linear(self.outer, dropout(hidden, self.dropout if self.training else 0.0))

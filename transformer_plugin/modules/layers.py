@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from .activation_checkpointing import may_checkpoint
 from .attention import MultiHeadAttention
-from .cache import LayerCache
 from .feed_forward import PositionwiseFeedForward
-from .linear import linear
-from .packing import Packing
-from .recompute import may_recompute
+from .key_values import KeyValues, WholeSentences
+from .packing import remove_padding, restore_padding
 from .residual import Residual
 
 
@@ -19,14 +18,15 @@ from .residual import Residual
 class LayerShape:
     """The numbers that make a layer; each is named as in the paper.
 
-    ``checkpoint_activations`` makes it compute its activations twice instead of keeping them.
+    ``d_k`` and ``d_v`` are d_model / num_heads by default. ``checkpoint_activations`` makes a
+    layer compute its activations twice instead of keeping them.
     """
 
-    d_model: int
-    d_ff: int
-    num_heads: int
-    d_k: int
-    d_v: int
+    d_model: int = 512
+    d_ff: int = 2048
+    num_heads: int = 8
+    d_k: int | None = None
+    d_v: int | None = None
     dropout: float = 0.1
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
@@ -69,16 +69,34 @@ class EncoderLayer(nn.Module):
         self.feed_forward = shape.feed_forward()
         self.feed_forward_residual = shape.residual()
 
-    @may_recompute
+    @may_checkpoint
     def forward(
-        self, x: Tensor, packing: Packing, need_weights: bool = False
+        self,
+        x: Tensor,
+        key_values: KeyValues | None = None,
+        need_weights: bool = False,
+        *,
+        padding_mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """``[N, D]`` to ``[N, D]``, and the attention weights ``[B, H, S, S]`` when asked."""
+        """One layer over packed rows, or over padded sentences.
+
+        Args:
+            x: ``[N, D]``; without ``key_values`` ``[B, S, D]``.
+            key_values: the sentences of a packed batch.
+            padding_mask: ``[B, S]``, True = padding.
+
+        Returns:
+            As ``x``, and the attention weights ``[B, H, S, S]`` when asked.
+        """
+        if key_values is None:
+            rows, packing = remove_padding(x, padding_mask)
+            y, weights = self(rows, WholeSentences(packing), need_weights)
+            return restore_padding(y, padding_mask, x.shape), weights
         weights: Tensor | None = None
 
         def self_attention(x: Tensor) -> Tensor:
             nonlocal weights
-            x, weights = self.self_attention(x, packing, need_weights=need_weights)
+            x, weights = self.self_attention(x, key_values, need_weights)
             return x
 
         x = self.self_attention_residual(x, self_attention)
@@ -98,75 +116,52 @@ class DecoderLayer(nn.Module):
         self.feed_forward = shape.feed_forward()
         self.feed_forward_residual = shape.residual()
 
-    @may_recompute
+    @may_checkpoint
     def forward(
         self,
         x: Tensor,
-        packing: Packing,
-        memory: Tensor,
-        memory_packing: Packing,
+        key_values: KeyValues | None = None,
         need_weights: bool = False,
+        *,
+        memory: Tensor | None = None,
+        padding_mask: Tensor | None = None,
+        memory_padding_mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """All target positions at once.
+        """One layer over packed rows, over a position of a search, or over padded sentences.
 
         Args:
-            x: ``[N, D]``.
-            memory: the encoder's output, ``[N_s, D]``.
+            x: ``[N, D]`` of whole sentences, ``[B, k, D]`` of one position of k hypotheses; without
+                ``key_values`` ``[B, T, D]``.
+            key_values: whole sentences with the encoder's output, or the layer's KV cache.
+            memory: the encoder's output ``[B, S, D]``, where there are no ``key_values``.
+            padding_mask: of ``x``, ``[B, T]``, True = padding.
+            memory_padding_mask: of ``memory``, ``[B, S]``.
 
         Returns:
-            ``[N, D]``; when asked, the weights of self-attention ``[B, H, T, T]`` and of
-            encoder-decoder attention ``[B, H, T, S]``.
+            As ``x``; when asked, the weights of self-attention ``[B, H, T, T]`` (None of a cache)
+            and of encoder-decoder attention ``[B, H, T, S]``.
         """
+        if key_values is None:
+            if memory is None:
+                raise ValueError("a decoder layer needs key_values or memory")
+            rows, packing = remove_padding(x, padding_mask)
+            memory_rows, memory_packing = remove_padding(memory, memory_padding_mask)
+            whole = WholeSentences(packing, True, memory_rows, memory_packing)
+            y, *both_weights = self(rows, whole, need_weights)
+            return restore_padding(y, padding_mask, x.shape), *both_weights
         self_weights: Tensor | None = None
         encoder_weights: Tensor | None = None
 
         def self_attention(x: Tensor) -> Tensor:
             nonlocal self_weights
-            x, self_weights = self.self_attention(
-                x, packing, causal=True, need_weights=need_weights
-            )
+            x, self_weights = self.self_attention(x, key_values, need_weights)
             return x
 
         def encoder_attention(x: Tensor) -> Tensor:
             nonlocal encoder_weights
-            x, encoder_weights = self.encoder_attention(
-                x, packing, memory, memory_packing, need_weights=need_weights
-            )
+            x, encoder_weights = self.encoder_attention(x, key_values, need_weights)
             return x
 
         x = self.self_attention_residual(x, self_attention)
         x = self.encoder_attention_residual(x, encoder_attention)
         return self.feed_forward_residual(x, self.feed_forward), self_weights, encoder_weights
-
-    def step(
-        self,
-        x: Tensor,
-        cache: LayerCache,
-        need_weights: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
-        """One target position, the ones before it being in ``cache``, which takes it up.
-
-        Args:
-            x: k hypotheses of each sentence, ``[B, k, D]``.
-
-        Returns:
-            ``[B, k, D]``, and the encoder-decoder weights ``[B, H, k, S]`` when asked.
-        """
-        encoder_weights: Tensor | None = None
-
-        def self_attention(x: Tensor) -> Tensor:
-            attention = self.self_attention
-            projected = linear(attention.query_key_value, x)
-            return linear(attention.output, cache.self_attention(attention, projected))
-
-        def encoder_attention(x: Tensor) -> Tensor:
-            nonlocal encoder_weights
-            attention = self.encoder_attention
-            context, encoder_weights = cache.encoder_attention(
-                attention, linear(attention.query, x), need_weights
-            )
-            return linear(attention.output, context)
-
-        x = self.self_attention_residual(x, self_attention)
-        x = self.encoder_attention_residual(x, encoder_attention)
-        return self.feed_forward_residual(x, self.feed_forward), encoder_weights

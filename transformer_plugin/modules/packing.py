@@ -1,4 +1,4 @@
-"""Where the real tokens of a padded batch are, so that no layer computes on padding."""
+"""Removal of padding: where the real tokens of a batch are, so that no layer computes on others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from . import onednn
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,23 @@ class Packing:
         return flat.index_select(0, self.index.clamp_max(flat.size(0) - 1))
 
 
-def row_multiple(weight: Tensor) -> int:
-    """What to make N a multiple of, for a model with such weights, while it trains or in bf16."""
-    in_use = torch.is_grad_enabled() or weight.dtype == torch.bfloat16
-    return onednn.ROW_MULTIPLE if in_use and onednn.multiplies(weight) else 1
+def remove_padding(x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tensor, Packing]:
+    """Packs ``[B, L, ...]`` into ``[N, ...]``, and says how.
+
+    Args:
+        padding_mask: ``[B, L]``, True = padding, on either side; None = there is none.
+    """
+    if padding_mask is None:
+        lengths = torch.full((x.size(0),), x.size(1), device=x.device)
+        return x.flatten(0, 1), Packing.of_lengths(lengths, x.size(1))
+    real = ~padding_mask
+    return x[real], Packing.of_lengths(real.sum(dim=1), x.size(1))
+
+
+def restore_padding(rows: Tensor, padding_mask: Tensor | None, shape: torch.Size) -> Tensor:
+    """``[N, D]`` to ``[B, L, D]``, the first two sizes of ``shape``, zero where padding is."""
+    if padding_mask is None:
+        return rows.unflatten(0, shape[:2])
+    whole = rows.new_zeros(*shape[:2], *rows.shape[1:])
+    whole[~padding_mask] = rows
+    return whole

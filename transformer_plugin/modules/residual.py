@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
 
-from . import compiled_residual
-from .dropout import residual_dropout
+from .dropout import dropout
+from .operation import operation
+
+
+@operation
+def residual_norm(x: Tensor, y: Tensor, rate: float, norm: nn.Module) -> Tensor:
+    """LayerNorm(x + Dropout(y)), all ``[..., D]``; sections 3.1 and 5.4, y = Sublayer(x)."""
+    normalised: Tensor = norm(x + dropout(y, rate))
+    return normalised
 
 
 class Residual(nn.Module):
@@ -21,7 +27,9 @@ class Residual(nn.Module):
         eps: added to the variance (1e-6 in the authors' release).
     """
 
-    def __init__(self, d_model: int, dropout: float, pre_norm: bool, eps: float) -> None:
+    def __init__(
+        self, d_model: int, dropout: float = 0.1, pre_norm: bool = False, eps: float = 1e-6
+    ) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(d_model, eps=eps)
         self.dropout = dropout
@@ -29,12 +37,7 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """``[..., D]`` to ``[..., D]``."""
-        y = sublayer(self.norm(x) if self.pre_norm else x)
         rate = self.dropout if self.training else 0.0
         if self.pre_norm:
-            return residual_dropout(x, y, rate)
-        learning = torch.is_grad_enabled()  # else there is little to gain, and the call costs more
-        if learning and compiled_residual.is_supported(x, y, self.norm):
-            return compiled_residual.residual_norm(x, y, rate, self.norm)
-        normalised: Tensor = self.norm(residual_dropout(x, y, rate))
-        return normalised
+            return x + dropout(sublayer(self.norm(x)), rate)
+        return residual_norm(x, sublayer(x), rate, self.norm)

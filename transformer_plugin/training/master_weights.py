@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..modules.split_weight import SplitWeight
-
 
 def master_weights(optimizer: Any, model: nn.Module) -> list[Tensor]:
     """The float32 weights of each parameter that is trained; empty where there are none.
@@ -21,17 +19,13 @@ def master_weights(optimizer: Any, model: nn.Module) -> list[Tensor]:
     Args:
         optimizer: of fairseq's trainer.
     """
-    masters = _masters(optimizer, model)
-    return [m.exact() if isinstance(m, SplitWeight) else m.data for m in masters]
+    return [master.data for master in _masters(optimizer, model)]
 
 
 def set_master_weights(optimizer: Any, model: nn.Module, weights: list[Tensor]) -> None:
     """Makes these the weights that ``master_weights`` gives."""
     for master, weight in zip(_masters(optimizer, model), weights, strict=True):
-        if isinstance(master, SplitWeight):
-            master.set(weight)
-        else:
-            master.data.copy_(weight)
+        master.data.copy_(weight)
 
 
 def _masters(optimizer: Any, model: nn.Module) -> list[Tensor]:

@@ -16,9 +16,8 @@ from fairseq.trainer import Trainer
 from torch import Tensor
 
 from ..checkpoints.safe_loading import load
-from ..half_gradients import FP16Optimizer
-from ..lasting_objects import set_aside
 from ..model import VaswaniTransformer
+from ..modules.memory import take_over_tensors
 from . import early_stopping, loading_threads
 from .divergence import LossWatch
 from .durable_files import remove_unfinished
@@ -26,10 +25,10 @@ from .freed_memory import keep_freed_memory
 from .interruption import listen
 from .last_good import newest_good
 from .master_weights import full_state, master_weights, set_master_weights, weights_in
+from .mixed_precision import FP16Optimizer
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
 from .run_lock import hold_lock
-from .tensor_memory import take_over_tensors
 from .time_left import TimeLeft
 from .update_size import log_update_size, update_size
 
@@ -179,7 +178,6 @@ class SafeTrainer(Trainer):
             logger.info("nothing to train: --patience %d has run out", patience)
             raise SystemExit(0)
         super().begin_epoch(epoch)
-        set_aside()
 
     @torch.no_grad()
     def _loss(self, sample: dict[str, Any]) -> Tensor:

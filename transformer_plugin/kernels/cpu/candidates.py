@@ -1,0 +1,46 @@
+"""The likeliest next tokens without a pass over all log-probabilities."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from ctypes import addressof, byref, c_float, c_int64, c_void_p
+
+import torch
+from torch import Tensor
+
+from ...search.candidates import Candidates, likeliest
+from ..registry import kernel
+from .library import SUFFIXES, address, is_supported, kernels
+
+
+class _Choice(ctypes.Structure):
+    """``struct Choice``."""
+
+    _fields_ = [
+        *((name, c_int64) for name in ("rows", "num_classes", "k", "num_biases")),
+        ("biased", c_void_p),
+        ("biases", c_void_p),
+    ]
+
+
+def _supports(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor) -> bool:
+    return logits.is_contiguous() and is_supported(logits)
+
+
+@kernel(likeliest, _supports)
+def likeliest_in_one_pass(
+    logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor
+) -> Candidates:
+    """See ``likeliest``."""
+    rows, num_classes = logits.shape
+    biased, bias = (c_int64 * len(biases))(*biases), (c_float * len(biases))(*biases.values())
+    choice = _Choice(rows, num_classes, k, len(biases), addressof(biased), addressof(bias))
+    found = Candidates(
+        torch.empty(rows, k), torch.empty(rows, k, dtype=torch.int64), torch.empty(rows)
+    )
+    asked = asked.contiguous()  # held here until the call is over
+    getattr(kernels(), f"likeliest_{SUFFIXES[logits.dtype]}")(
+        byref(choice), *map(address, (logits, asked, *found))
+    )
+    return found

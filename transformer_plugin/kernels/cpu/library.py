@@ -1,0 +1,100 @@
+"""C++ of this package, the kernels of the .cpp files here above all: compiled on first use, for the
+machine at hand."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+import os
+import platform
+from collections.abc import Sequence
+from ctypes import byref, c_int64, c_void_p
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from . import shared_library
+
+logger = logging.getLogger(__name__)
+
+FOLDER = Path(__file__).parent
+SOURCES = sorted(FOLDER.glob("csrc/*.cpp"))
+HEADERS = sorted(FOLDER.glob("csrc/*.h"))
+LANES = 16  # numbers that they take at once, at most
+SUFFIXES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+_FLAGS = ["-std=c++17", "-shared", "-fPIC"]
+_FLAGS += ["-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno"]
+
+
+def is_supported(rows: Tensor, *widths: int) -> bool:
+    """Whether there are kernels here, for rows of this kind with parts of these widths."""
+    return (
+        rows.device.type == "cpu"
+        and rows.dtype in SUFFIXES
+        and all(width % LANES == 0 for width in widths)
+        and not torch.compiler.is_compiling()
+        and kernels() is not None
+    )
+
+
+def address(tensor: Tensor | None) -> c_void_p:
+    """Where its first number is; null without a tensor."""
+    return c_void_p(None if tensor is None else tensor.data_ptr())
+
+
+def threads() -> tuple[c_void_p, c_int64]:
+    """What a kernel needs to work in as many threads as torch has: the OpenMP entry point and the
+    thread count."""
+    return _openmp_entry_point(), c_int64(torch.get_num_threads())
+
+
+def run(
+    name: str, dtype: torch.dtype, numbers: ctypes.Structure, tensors: Sequence[Tensor | None]
+) -> None:
+    """Calls a kernel for numbers of this type, in as many threads as torch has."""
+    kernel = getattr(kernels(), f"{name}_{SUFFIXES[dtype]}")
+    kernel(byref(numbers), *threads(), *map(address, tensors))
+
+
+@functools.cache
+def _openmp_entry_point() -> c_void_p:
+    """Of the OpenMP library that torch brings along; null without one."""
+    parallel = getattr(ctypes.CDLL(None), "GOMP_parallel", None)
+    return c_void_p() if parallel is None else ctypes.cast(parallel, c_void_p)
+
+
+@functools.cache
+def kernels() -> ctypes.CDLL | None:
+    """The kernels; None where ``TRANSFORMER_PLUGIN_COMPILED`` is 0 or there is no compiler."""
+    return library("kernels", SOURCES, HEADERS)
+
+
+def library(
+    name: str, sources: Sequence[Path], headers: Sequence[Path] = (), flags: Sequence[str] = ()
+) -> ctypes.CDLL | None:
+    """What these files make; None where ``TRANSFORMER_PLUGIN_COMPILED`` is 0 or there is no
+    compiler.
+
+    Args:
+        headers: of this package, which the sources include.
+        flags: for the compiler, beside the usual ones.
+    """
+    if os.environ.get("TRANSFORMER_PLUGIN_COMPILED", "1") == "0":
+        return None
+    machine = repr((torch.__version__, platform.machine(), processor()))
+    try:
+        return shared_library.load(name, sources, headers, [*_FLAGS, *flags], machine)
+    except OSError as error:
+        logger.warning("going on without compiled %s, which is slower: %s", name, error)
+        return None
+
+
+def processor() -> str:
+    """What it can do, as the system says, on which ``-march=native`` depends."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")

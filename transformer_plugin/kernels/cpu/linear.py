@@ -1,0 +1,73 @@
+"""Linear maps whose bias and ReLU cost no pass of their own, made in the type and by the library
+that are fastest."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.nn import functional as F
+
+from ...modules.linear import linear
+from ...modules.operation import is_exactly
+from ...modules.products import product_type
+from ..registry import kernel
+from . import onednn
+
+
+def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
+    if x.device.type != "cpu" or not is_exactly(layer, nn.Linear) or layer.bias is None:
+        return False
+    weight: Tensor = layer.weight  # type: ignore[assignment]
+    if torch.compiler.is_compiling():
+        return False
+    if x.dtype == weight.dtype == torch.bfloat16:
+        return onednn.multiplies(weight) or product_type(weight) == torch.float32
+    # A step of decoding has another number of rows each time, which training has not.
+    return (
+        x.dtype == weight.dtype == torch.float32
+        and torch.is_grad_enabled()
+        and not torch.is_autocast_enabled("cpu")
+        and onednn.multiplies(weight)
+    )
+
+
+@kernel(linear, _supports)
+def fused_linear(layer: nn.Linear, x: Tensor, relu: bool = False) -> Tensor:
+    """See ``linear``."""
+    map_rows = _Linear.apply if torch.is_grad_enabled() else _linear
+    y: Tensor = map_rows(x, layer.weight, layer.bias, relu)
+    return y
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
+    """In the type of ``x``, whatever type it is multiplied in."""
+    wide = product_type(weight)
+    x_wide, matrix, constant = x.to(wide), weight.to(wide), bias.to(wide)
+    if onednn.multiplies(matrix):
+        return onednn.affine(x_wide, matrix, constant, relu).to(x.dtype)
+    y = F.linear(x_wide, matrix, constant).to(x.dtype)
+    return y.relu_() if relu else y
+
+
+class _Linear(torch.autograd.Function):
+    """Keeps nothing in the type of the products, where that is a wider one."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
+        y = _linear(x, weight, bias, relu)
+        ctx.save_for_backward(x, weight, *([y] if relu else []))
+        ctx.relu = relu  # type: ignore[attr-defined]
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_y):  # type: ignore[no-untyped-def]
+        x, weight, *result = ctx.saved_tensors
+        if ctx.relu:
+            grad_y = torch.ops.aten.threshold_backward(grad_y, *result, 0)
+        wide = product_type(weight)
+        grad_rows, rows = (whole.flatten(0, -2).to(wide) for whole in (grad_y, x))
+        grad_x = onednn.product(grad_rows, weight.to(wide)).view_as(x)
+        found = (grad_x, grad_rows.t() @ rows, grad_rows.sum(dim=0))
+        return *(gradient.to(weight.dtype) for gradient in found), None

@@ -1,0 +1,63 @@
+"""Products by oneDNN where torch would take longer: it has bias and ReLU of bf16 made by passes of
+their own, and gives float32 to MKL, which is at its best on Intel's processors alone."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ...modules.products import product_type
+
+# oneDNN compiles a kernel for each new shape, so that few numbers of rows are to occur.
+ROW_MULTIPLE = 32
+
+
+def multiplies(matrix: Tensor) -> bool:
+    """Whether products with such a matrix are to be oneDNN's."""
+    if matrix.device.type != "cpu" or torch.compiler.is_compiling() or not _is_at_hand():
+        return False
+    wanted = product_type(matrix)
+    return (wanted == torch.bfloat16 and _has_bf16()) or (
+        wanted == torch.float32 and is_amd()
+    )
+
+
+def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
+    """``left right`` of ``[N, K]`` and ``[K, M]``; in ``out`` unless oneDNN makes it in float32."""
+    if left.dtype == torch.float32 and multiplies(right):
+        return affine(left, right.t(), None)
+    return torch.mm(left, right, out=out)
+
+
+def affine(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -> Tensor:
+    """x W^T + b, or its ReLU, of what oneDNN ``multiplies``.
+
+    torch copies the bias into the result, adds the product to it, and takes the ReLU after it;
+    oneDNN does all that while a part of the product is in registers.
+    """
+    activation = "relu" if relu else "none"
+    y: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, activation, [], "")
+    return y
+
+
+@functools.cache
+def _is_at_hand() -> bool:
+    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+
+
+@functools.cache
+def _has_bf16() -> bool:
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+@functools.cache
+def is_amd() -> bool:
+    """Whether the processor is AMD's. MKL is slower on those in float32."""
+    try:
+        about = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return "AuthenticAMD" in about

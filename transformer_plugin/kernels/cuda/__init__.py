@@ -1,0 +1,3 @@
+"""Kernels for GPUs: attention without padding, and decoding steps as CUDA graphs."""
+
+from . import cuda_graph, varlen_attention  # noqa: F401

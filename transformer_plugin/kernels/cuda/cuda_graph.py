@@ -1,0 +1,138 @@
+"""A decoder's step recorded once and replayed, so that a GPU does not wait for its launches."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...modules.packing import Packing
+from ...search.decoder_state import CachedDecoder, StepDecoder, start_decoding
+from ...search.kv_cache import Memory
+from ..registry import kernel
+from .static_cache import StaticKVCache
+
+logger = logging.getLogger(__name__)
+
+Step = Callable[[], Tensor]
+Recorder = Callable[[Step], Step]  # of what a step does, which it does not do yet
+
+
+def _supports(
+    decoder: StepDecoder,
+    memory: Tensor,
+    packing: Packing,
+    num_hypotheses: int = 1,
+    need_weights: bool = False,
+    prepared: Any = None,
+) -> bool:
+    return (
+        not need_weights
+        and default_recorder(memory.device) is not None
+        and not any(layer.self_attention.window for layer in decoder.layers)
+    )
+
+
+@kernel(start_decoding, _supports, stands_for=[start_decoding])
+def start(
+    decoder: StepDecoder,
+    memory: Tensor,
+    packing: Packing,
+    num_hypotheses: int = 1,
+    need_weights: bool = False,
+    prepared: Any = None,
+) -> RecordedDecoder:
+    """See ``start_decoding``."""
+    memories = [
+        Memory(*attention.memory_heads(packing.pad(attention.project_memory(memory))), packing)
+        for attention in (layer.encoder_attention for layer in decoder.layers)
+    ]
+    cache = StaticKVCache(
+        memories, num_hypotheses, packing.max_length, decoder.max_positions()
+    )
+    recorder = default_recorder(memory.device)
+    assert recorder is not None
+    return RecordedDecoder(CachedDecoder(decoder, cache), cache, recorder)
+
+
+class RecordedDecoder:
+    """A decoder's step over a static cache (see ``DecoderState``), without weights.
+
+    The first step of a kind, that is of a shape and a version of the cache, is made as it is, which
+    warms up what is made at first use; the next one is recorded, and replayed from then on.
+
+    Args:
+        decoder: what is to be recorded.
+        cache: where all that a step changes lies.
+        recorder: how to record.
+    """
+
+    def __init__(
+        self, decoder: CachedDecoder, cache: StaticKVCache, recorder: Recorder
+    ) -> None:
+        self._decoder, self._cache, self._recorder = decoder, cache, recorder
+        self.reorder, self.select = cache.reorder, cache.select
+        self._kind: tuple[int, torch.Size] | None = None
+        self._tokens: Tensor | None = None
+        self._replay: Step | None = None
+
+    def step(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, None]:
+        """See ``DecoderState``; the features hold until the next step."""
+        self._cache.make_room()
+        kind = (self._cache.version, tokens.shape)
+        if kind != self._kind:
+            self._kind, self._tokens, self._replay = kind, None, None
+            return self._features(tokens), None
+        if self._tokens is None or self._replay is None:
+            self._tokens = tokens.clone()
+            self._replay = self._recorder(partial(self._features, self._tokens))
+        self._tokens.copy_(tokens)
+        return self._replay(), None
+
+    def _features(self, tokens: Tensor) -> Tensor:
+        return self._decoder.step(tokens)[0]
+
+
+def default_recorder(device: torch.device) -> Recorder | None:
+    """CUDA graphs on a GPU, unless ``TRANSFORMER_PLUGIN_CUDA_GRAPHS`` is 0; None elsewhere."""
+    wanted = os.environ.get("TRANSFORMER_PLUGIN_CUDA_GRAPHS", "1") != "0"
+    return cuda_graph if device.type == "cuda" and wanted else None
+
+
+def cuda_graph(step: Step) -> Step:
+    """Records a step as a CUDA graph; a step that cannot be recorded is made as it is.
+
+    Raises:
+        torch.OutOfMemoryError: as the step itself would.
+    """
+    # Not by torch.cuda.graph, which collects garbage and empties torch's cache of memory first.
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    try:
+        with torch.cuda.stream(stream):
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                features = step()
+            except BaseException:
+                with contextlib.suppress(RuntimeError):  # the one above says more
+                    graph.capture_end()
+                raise
+            graph.capture_end()
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        logger.warning("decoding without a CUDA graph, which is slower: %s", error)
+        return step
+    torch.cuda.current_stream().wait_stream(stream)
+
+    def replay() -> Tensor:
+        graph.replay()
+        return features
+
+    return replay

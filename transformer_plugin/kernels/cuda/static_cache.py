@@ -1,0 +1,132 @@
+"""A KV cache whose tensors stay where they are, for steps that are recorded once and replayed."""
+
+from __future__ import annotations
+
+import math
+import weakref
+
+import torch
+from torch import Tensor
+
+from ...modules.attention import MultiHeadAttention
+from ...search.kv_cache import Memory, widened
+
+_MULTIPLE = 8  # of positions: fused attention wants its masks aligned
+
+
+class StaticKVCache:
+    """A KV cache (see ``KVCache``) with room for more positions than it has: what a step does, and
+    where, is the same for each of them, and told by numbers that lie on the device.
+
+    ``make_room`` comes before each step. It is not for attention over windows.
+
+    Args:
+        memories: of each layer.
+        num_hypotheses: live ones of a sentence, k at most.
+        positions: how many are likely to be needed.
+        longest: the most that may be needed.
+
+    Attributes:
+        version: another one whenever a tensor has moved, which makes a recording worthless.
+    """
+
+    def __init__(
+        self, memories: list[Memory], num_hypotheses: int, positions: int, longest: int
+    ) -> None:
+        keys = memories[0].keys
+        self.version = 0
+        self.num_hypotheses = num_hypotheses
+        self._longest = longest
+        self._width = 1
+        self._made = 0  # positions that there is room for and that are taken, or about to be
+        self._next = torch.zeros(1, dtype=torch.int64, device=keys.device)
+        self._own = keys.new_full((num_hypotheses, num_hypotheses), -math.inf).fill_diagonal_(0.0)
+        self._mask = keys.new_empty(keys.size(0), num_hypotheses, 0)  # [B, k, columns]
+        self._caches = [StaticLayerCache(self, memory) for memory in memories]
+        self.layers = self._caches
+        self.room = 0
+        self._enlarge(positions)
+
+    @property
+    def allowed(self) -> Tensor:
+        """``[B, 1, k, columns]``: 0 where a hypothesis may see, minus infinity elsewhere."""
+        return self._mask[:, : self._width].unsqueeze(1)
+
+    def make_room(self) -> None:
+        """Makes sure of room for one more position."""
+        if self._made == self.room:
+            self._enlarge(2 * self.room)
+            self.version += 1
+        self._made += 1
+
+    def extend(self) -> Tensor:
+        """See ``KVCache``."""
+        live = torch.arange(self._width, device=self._next.device)
+        self.columns = self._next * self.num_hypotheses + live  # of this position, [k]
+        own = self._own[: self._width, : self._width].expand(self._mask.size(0), -1, -1)
+        self._mask[:, : self._width].index_copy_(2, self.columns, own)
+        position = self._next.clone()
+        self._next += 1
+        return position
+
+    def reorder(self, parents: Tensor) -> None:
+        """See ``KVCache``."""
+        index = parents.unsqueeze(2).expand(-1, -1, self._mask.size(2))
+        self._width = parents.size(1)
+        self._mask[:, : self._width] = self._mask.gather(1, index)
+
+    def select(self, sentences: Tensor) -> None:
+        """See ``KVCache``."""
+        self._mask = self._mask.index_select(0, sentences)
+        for cache in self._caches:
+            cache.select(sentences)
+        self.version += 1
+
+    def _enlarge(self, positions: int) -> None:
+        self.room = min(-(-positions // _MULTIPLE) * _MULTIPLE, self._longest)
+        columns = self.room * self.num_hypotheses
+        new = self._mask.new_full((*self._mask.shape[:2], columns), -math.inf)
+        new[..., : self._mask.size(2)] = self._mask
+        self._mask = new
+        for cache in self._caches:
+            cache.enlarge(columns)
+
+
+class StaticLayerCache:
+    """One layer's (see ``KeyValues``): a column for each hypothesis of each position.
+
+    Args:
+        cache: tells the columns of a step; it holds its layers, so they must not hold it.
+        memory: what the layer sees of the encoder's output.
+    """
+
+    def __init__(self, cache: StaticKVCache, memory: Memory) -> None:
+        self._cache = weakref.proxy(cache)
+        self._memory = memory
+        self._keys = memory.keys[:, :, :0]
+        self._values = memory.values[:, :, :0]
+
+    def self_attention(
+        self, attention: MultiHeadAttention, projected: Tensor, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """See ``KeyValues``."""
+        q, k, v = attention.self_heads(projected)
+        self._keys.index_copy_(2, self._cache.columns, k.to(self._keys.dtype))
+        self._values.index_copy_(2, self._cache.columns, v.to(self._values.dtype))
+        return attention.attend(q, self._keys, self._values, self._cache.allowed)
+
+    def encoder_attention(
+        self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """See ``KeyValues``."""
+        return self._memory.attend(attention, queries, need_weights)
+
+    def select(self, sentences: Tensor) -> None:
+        """Makes sentence i what sentence ``sentences[i]`` was."""
+        self._memory.select(sentences)
+        self._keys = self._keys.index_select(0, sentences)
+        self._values = self._values.index_select(0, sentences)
+
+    def enlarge(self, columns: int) -> None:
+        """Makes room for so many columns."""
+        self._keys, self._values = widened(self._keys, columns), widened(self._values, columns)

@@ -1,0 +1,44 @@
+"""Attention by torch's fused kernels."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..modules.attention import attention
+from ..modules.attention_score import AttentionScore
+from ..modules.operation import is_exactly
+from .registry import kernel
+
+
+def _supports(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    score: AttentionScore,
+    allowed: Tensor | None = None,
+    rate: float = 0.0,
+    need_weights: bool = False,
+) -> bool:
+    return not need_weights and is_exactly(score, AttentionScore) and score.is_product
+
+
+@kernel(attention, _supports, stands_for=[AttentionScore])
+def fused_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    score: AttentionScore,
+    allowed: Tensor | None = None,
+    rate: float = 0.0,
+    need_weights: bool = False,
+) -> tuple[Tensor, None]:
+    """See ``attention``; by torch's SDPA, in float32 on a CPU, where it is slow in bf16."""
+    dtype, q = q.dtype, score.transform(q)
+    if dtype == torch.bfloat16 and not q.is_cuda:
+        q, k, v = q.float(), k.float(), v.float()
+        if allowed is not None and allowed.is_floating_point():
+            allowed = allowed.float()
+    context = F.scaled_dot_product_attention(q, k, v, allowed, dropout_p=rate, scale=score.scale)
+    return context.to(dtype), None

@@ -1,0 +1,48 @@
+"""Pre-softmax scores a few rows at a time, so that what is done with them happens in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..modules.operation import is_exactly
+from ..search.decoder_state import logit_chunks
+from .cpu.decoding_weights import packed_product
+from .registry import kernel
+
+_CPU_BYTES = 4 << 20  # of a chunk: twice an inner cache, and enough rows for the product
+_GPU_BYTES = 1 << 30
+_LEAST_ROWS = 64
+
+
+def _supports(
+    project: Callable[[Tensor], Tensor], features: Tensor, prepared: Any = None
+) -> bool:
+    return (
+        isinstance(project, nn.Linear)
+        and is_exactly(project, nn.Linear)
+        and project.bias is None
+        and project.weight.dtype == features.dtype
+        and not torch.is_grad_enabled()
+    )
+
+
+@kernel(logit_chunks, _supports)
+def small_chunks(
+    project: nn.Linear, features: Tensor, prepared: Any = None
+) -> Iterator[tuple[slice, Tensor]]:
+    """See ``logit_chunks``. All chunks lie in one buffer: fresh memory of this size costs a page
+    fault for every few rows, and those cost more than the product."""
+    weight = project.weight
+    room = _GPU_BYTES if features.is_cuda else _CPU_BYTES
+    count = min(features.size(0), max(_LEAST_ROWS, room // (4 * weight.size(0))))
+    buffer = features.new_empty(count, weight.size(0))
+    for start in range(0, features.size(0), count):
+        part = features[start : start + count]
+        logits = buffer[: part.size(0)]
+        if packed_product(part, prepared, logits) is None:
+            torch.mm(part, weight.t(), out=logits)
+        yield slice(start, start + part.size(0)), logits

@@ -1,0 +1,124 @@
+"""What a layer's queries attend to: whole sentences here, a KV cache in step-by-step decoding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from .operation import operation
+from .packing import Packing
+
+if TYPE_CHECKING:
+    from .attention import MultiHeadAttention
+
+
+class KeyValues(Protocol):
+    """Keys and values of the sentences of a batch, as one layer sees them."""
+
+    def self_attention(
+        self, attention: MultiHeadAttention, projected: Tensor, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """What the queries in ``projected``, ``[..., H * (2 K + d_v)]`` with their keys and values,
+        see: ``[..., H * d_v]``; and the weights ``[B, H, T, T]`` when asked."""
+
+    def encoder_attention(
+        self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """What ``queries``, ``[..., H * K]``, see in the encoder's output: ``[..., H * d_v]``;
+        and the weights ``[B, H, T, S]`` when asked."""
+
+
+class WholeSentences:
+    """All positions at once, as in the encoder and in training.
+
+    Args:
+        packing: layout of the rows that ask.
+        causal: position i of a sentence sees its positions up to i (section 3.2.3).
+        memory: packed encoder output, ``[N_s, D]``.
+        memory_packing: its layout.
+    """
+
+    def __init__(
+        self,
+        packing: Packing,
+        causal: bool = False,
+        memory: Tensor | None = None,
+        memory_packing: Packing | None = None,
+    ) -> None:
+        self.packing, self.causal = packing, causal
+        self.memory, self.memory_packing = memory, memory_packing
+
+    def self_attention(
+        self, attention: MultiHeadAttention, projected: Tensor, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """See ``KeyValues``; ``projected`` is ``[N, ...]``."""
+        return sentence_attention(
+            attention, projected, None, self.packing, self.packing, self.causal, need_weights
+        )
+
+    def encoder_attention(
+        self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """See ``KeyValues``; ``queries`` is ``[N, ...]``.
+
+        Raises:
+            ValueError: there is no encoder output.
+        """
+        if self.memory is None or self.memory_packing is None:
+            raise ValueError("encoder-decoder attention needs memory, the encoder's output")
+        memory_rows = attention.project_memory(self.memory)
+        return sentence_attention(
+            attention, queries, memory_rows, self.packing, self.memory_packing, False, need_weights
+        )
+
+
+@operation
+def sentence_attention(
+    attention: MultiHeadAttention,
+    rows: Tensor,
+    memory_rows: Tensor | None,
+    packing: Packing,
+    key_packing: Packing,
+    causal: bool,
+    need_weights: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """Attention of whole sentences, padded for it and packed again.
+
+    Args:
+        rows: queries ``[N, H * K]``; in self-attention keys and values behind them, ``[N, H * (2 K
+            + d_v)]``.
+        memory_rows: keys and values, ``[N_s, H * (K + d_v)]``; None in self-attention.
+        packing: layout of the queries.
+        key_packing: layout of the keys and values.
+        causal: position i of a sentence sees its positions up to i.
+
+    Returns:
+        ``[N, H * d_v]``, and the weights ``[B, H, T, S]`` when asked.
+    """
+    if memory_rows is None:
+        q, k, v = attention.self_heads(packing.pad(rows))
+    else:
+        q = attention.heads(packing.pad(rows), attention.d_k)
+        k, v = attention.memory_heads(key_packing.pad(memory_rows))
+    # A real query never sees the padding behind it, so causal attention needs no mask for it.
+    allowed = None if causal else key_packing.allowed
+    if causal or attention.window:
+        near = position_mask(packing.max_length, causal, attention.window, rows.device)
+        allowed = near if allowed is None else near & allowed
+    context, weights = attention.attend(q, k, v, allowed, need_weights)
+    return packing.pack(context), weights
+
+
+def position_mask(length: int, causal: bool, window: int, device: torch.device) -> Tensor:
+    """Which positions each position of a sentence may see, ``[L, L]``, True = may be seen.
+
+    Args:
+        causal: only those up to itself (section 3.2.3).
+        window: only those at most so far away; 0 = any (section 4, restricted self-attention).
+    """
+    seen = torch.ones(length, length, dtype=torch.bool, device=device)
+    if causal:
+        seen = seen.tril()
+    return seen.tril(window).triu(-window) if window else seen

@@ -1,0 +1,75 @@
+"""The seam between the paper and its fast implementations.
+
+An operation is a plain function that may be replaced. A kernel registers itself for one, from
+outside of this package, and takes the calls whose arguments it supports; there it gives the same
+result. Without kernels every operation is its plain function.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Generic, NamedTuple, ParamSpec, TypeVar
+
+from torch import nn
+from torch.nn.modules import module as torch_module
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class Kernel(NamedTuple):
+    """A faster function with the signature of the plain one.
+
+    Attributes:
+        supports: called with the same arguments: whether the result is the plain function's.
+        run: the function.
+    """
+
+    supports: Callable[..., bool]
+    run: Callable[..., object]
+
+
+class Operation(Generic[Arguments, Result]):
+    """A plain function, or the first of its kernels that supports the arguments.
+
+    Attributes:
+        plain: the function as it is written.
+        kernels: in the order in which they are asked.
+    """
+
+    def __init__(self, plain: Callable[Arguments, Result]) -> None:
+        functools.update_wrapper(self, plain)
+        self.plain = plain
+        self.kernels: list[Kernel] = []
+
+    def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        for kernel in self.kernels:
+            if kernel.supports(*args, **kwargs):
+                return kernel.run(*args, **kwargs)  # type: ignore[return-value]
+        return self.plain(*args, **kwargs)
+
+
+def operation(plain: Callable[Arguments, Result]) -> Operation[Arguments, Result]:
+    """Marks a plain function as one that kernels may replace."""
+    return Operation(plain)
+
+
+def is_exactly(module: nn.Module, kind: type[nn.Module]) -> bool:
+    """Whether ``module`` computes what the class ``kind`` says and nothing else: it is of no
+    subclass (as parametrisations make one), has no method of its own, and nothing is hooked in."""
+    return (
+        type(module) is kind
+        and vars(module).keys().isdisjoint(_methods(kind))
+        and not any(getattr(module, hooks) for hooks in _HOOKS)
+        and not any(getattr(torch_module, hooks) for hooks in _GLOBAL_HOOKS)
+    )
+
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_GLOBAL_HOOKS = tuple(f"_global{hooks}" for hooks in _HOOKS)
+
+
+@functools.cache
+def _methods(kind: type[nn.Module]) -> frozenset[str]:
+    return frozenset(name for name in dir(kind) if callable(getattr(kind, name)))

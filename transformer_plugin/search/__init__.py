@@ -1,0 +1,1 @@
+"""Beam search over any model that decodes step by step: torch alone, no fairseq."""

@@ -1,0 +1,219 @@
+"""Beam search over a model that decodes step by step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from .finished_hypotheses import FinishedHypotheses
+from .next_tokens import Rules, Scorer, likeliest_tokens
+
+# Share of sentences still live below which the batch is made smaller; on a GPU steps of another
+# size are recorded anew.
+_WORTH_SHRINKING = 0.95
+_WORTH_RECORDING = 0.5
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation.
+
+    Attributes:
+        tokens: with end of sentence, ``[T]``.
+        score: log-probability over length penalty.
+        log_probs: of each token, ``[T]``, in nats.
+        beams: the live hypothesis, at each step, that it was; ``[T]``.
+    """
+
+    tokens: Tensor
+    score: Tensor
+    log_probs: Tensor
+    beams: Tensor
+
+
+def beam_search(
+    scorer: Scorer,
+    max_lengths: Tensor,
+    rules: Rules,
+    prefix: Tensor | None = None,
+    first_token: int | None = None,
+) -> list[list[Hypothesis]]:
+    """The best hypotheses of each sentence, best first.
+
+    Args:
+        scorer: a model at the start of B sentences.
+        max_lengths: longest hypothesis of each, end of sentence not counted, ``[B]``.
+        prefix: tokens that each hypothesis must begin with, ``[B, P]``, padded on the right.
+        first_token: what the decoder sees first; end of sentence by default.
+
+    Returns:
+        For each sentence at most k hypotheses, fewer only where no more exist.
+    """
+    device, beam_size = max_lengths.device, rules.beam_size
+    batch_size, steps = max_lengths.size(0), int(max_lengths.max()) + 1
+    shortest = int(max_lengths.min())
+    finished = FinishedHypotheses(max_lengths, beam_size, rules.length_penalty, rules.stop_rule)
+    rows = torch.arange(batch_size, device=device)  # the sentences still searched
+    live = torch.zeros(batch_size, 1, device=device)  # one empty hypothesis, k after a step
+    # Deviation: the authors' release starts from a vector of zeros, not from a learned symbol.
+    first = rules.eos if first_token is None else first_token
+    tokens = torch.full((batch_size, 1), first, device=device)
+    history = _History(batch_size, beam_size, device)
+
+    for step in range(steps):
+        forced = None
+        if prefix is not None or step >= shortest:
+            forced = _forced_tokens(rules, step, max_lengths, prefix)
+        top, classes, forced_log_p = likeliest_tokens(rules, scorer, tokens, step, forced)
+        found = _Continuations.of(live, top, classes, 2 * beam_size)
+        if forced is not None:
+            found = found.forced(forced, live + forced_log_p)
+        ended = found.tokens.eq(rules.eos) & found.log_probs.isfinite()
+        if device.type != "cpu" or ended.any():  # a GPU's host does not wait to know
+            finished.add(rows, step, ended, found.log_probs, found.parents)
+            live, parents, tokens = found.without(ended, beam_size)
+        else:
+            live, parents, tokens = (each[:, :beam_size] for each in found)
+        history.record(rows, tokens, parents, live)
+        if beam_size > 1:  # else there is but one to follow
+            scorer.reorder(parents)
+
+        over = finished.done(rows, step, live)
+        num_live = rows.numel() - int(over.sum())  # what a GPU's host waits for, once a step
+        if num_live == 0:
+            break
+        live = live.masked_fill(over.unsqueeze(1), -math.inf)
+        worth = _WORTH_RECORDING if device.type == "cuda" else _WORTH_SHRINKING
+        if num_live < worth * rows.numel():
+            remaining = (~over).nonzero().squeeze(1)
+            scorer.select(remaining)
+            rows, live, tokens = rows[remaining], live[remaining], tokens[remaining]
+            max_lengths = max_lengths[remaining]
+            prefix = None if prefix is None else prefix[remaining]
+    return history.hypotheses(finished, rules.eos)
+
+
+class _Continuations(NamedTuple):
+    """What each sentence may go on with, likeliest first, ``[b, 2k]`` each.
+
+    Attributes:
+        log_probs: of the whole hypothesis.
+        parents: the live hypothesis that it continues.
+        tokens: with which.
+    """
+
+    log_probs: Tensor
+    parents: Tensor
+    tokens: Tensor
+
+    @classmethod
+    def of(cls, live: Tensor, top: Tensor, classes: Tensor, number: int) -> _Continuations:
+        """The likeliest of all live hypotheses, ``[b, k]``, with what may follow each, ``[b, k,
+        2k]``."""
+        log_probs = (live.unsqueeze(2) + top).flatten(1)
+        tokens = classes.flatten(1)
+        missing = (0, number - log_probs.size(1))  # of a tiny vocabulary
+        if missing[1] > 0:
+            log_probs, tokens = pad(log_probs, missing, value=-math.inf), pad(tokens, missing)
+        best, index = log_probs.topk(number, dim=1)
+        parents = (index // classes.size(2)).clamp_max(live.size(1) - 1)
+        return cls(best, parents, tokens.gather(1, index))
+
+    def forced(self, tokens: Tensor, log_probs: Tensor) -> _Continuations:
+        """With nothing but the forced token, ``[b]``, where there is one; ``log_probs`` are those
+        of the live hypotheses that take it, ``[b, k]``."""
+        is_forced = tokens.ge(0).unsqueeze(1)
+        best, parents = log_probs.sort(dim=1, descending=True)
+        rest = (0, self.tokens.size(1) - best.size(1))
+        return _Continuations(
+            torch.where(is_forced, pad(best, rest, value=-math.inf), self.log_probs),
+            torch.where(is_forced, pad(parents, rest), self.parents),
+            torch.where(is_forced, tokens.unsqueeze(1), self.tokens),
+        )
+
+    def without(self, ended: Tensor, number: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The likeliest that have not ended."""
+        candidates = ended.size(1)
+        order = torch.arange(candidates, device=ended.device) + ended * candidates
+        chosen = order.topk(number, dim=1, largest=False).indices
+        log_probs = self.log_probs.masked_fill(ended, -math.inf)
+        return (
+            log_probs.gather(1, chosen),
+            self.parents.gather(1, chosen),
+            self.tokens.gather(1, chosen),
+        )
+
+
+def _forced_tokens(
+    rules: Rules, step: int, max_lengths: Tensor, prefix: Tensor | None
+) -> Tensor:
+    """The token that each sentence must take at this step, ``[b]``; -1 where it may choose.
+
+    Deviation: at its longest length a hypothesis is ended, as in fairseq; the authors' release
+    drops it where any other has ended.
+    """
+    forced = torch.full_like(max_lengths, -1)
+    if prefix is not None and step < prefix.size(1):
+        forced = prefix[:, step].masked_fill(prefix[:, step].eq(rules.pad), -1)
+    return forced.masked_fill(max_lengths.le(step), rules.eos)
+
+
+class _History:
+    """Tokens, parents and log-probabilities of the live hypotheses after each step."""
+
+    def __init__(self, batch_size: int, beam_size: int, device: torch.device) -> None:
+        self.shape = (batch_size, beam_size)
+        self.tokens: list[Tensor] = []  # [B, k] each
+        self.parents: list[Tensor] = []
+        self.log_probs: list[Tensor] = []
+        self.device = device
+
+    def record(self, rows: Tensor, tokens: Tensor, parents: Tensor, log_probs: Tensor) -> None:
+        """Takes up a step of the sentences ``rows``."""
+        for steps, values in (
+            (self.tokens, tokens),
+            (self.parents, parents),
+            (self.log_probs, log_probs),
+        ):
+            if rows.size(0) < self.shape[0]:  # the places of the others hold nothing
+                whole = torch.zeros(self.shape, dtype=values.dtype, device=self.device)
+                values = whole.index_copy_(0, rows, values)
+            steps.append(values)
+
+    def hypotheses(self, finished: FinishedHypotheses, eos: int) -> list[list[Hypothesis]]:
+        """Follows each finished hypothesis back to its first token."""
+        steps = len(self.tokens)
+        ends, beam = finished.steps, finished.parents
+        inside = ends.unsqueeze(2) > torch.arange(steps, device=self.device)  # [B, k, T]
+        # Hypothesis `beam` was live after a step and had come from another, which its parent says.
+        beams = [beam]
+        for step in range(steps - 1, -1, -1):
+            parent = self.parents[step].gather(1, beam)
+            beam = torch.where(inside[..., step], parent, beam)
+            beams.append(beam)
+        path = torch.stack(beams[::-1], dim=2)  # before each step, and after the last
+        before, after = path[..., :-1], path[..., 1:]
+        tokens = torch.stack(self.tokens, dim=2).gather(1, after).where(inside, eos)
+        totals = torch.stack(self.log_probs, dim=2).gather(1, after)
+        totals = totals.where(inside, finished.log_probs.unsqueeze(2))
+        log_probs = totals.diff(dim=2, prepend=torch.zeros_like(totals[..., :1]))
+        scores = finished.scores.cpu()
+        lengths = torch.where(scores.isfinite(), ends.cpu() + 1, 0)
+        inside = torch.arange(steps) < lengths.unsqueeze(2)
+        flat = lengths.flatten().tolist()
+        with torch.inference_mode(False):  # what is made in it, nobody may change
+            parts = zip(
+                scores.flatten().clone().unbind(),
+                *(x.cpu()[inside].split(flat) for x in (tokens, log_probs, before)),
+                strict=True,
+            )
+        hypotheses = [Hypothesis(t, score, p, b) for score, t, p, b in parts]
+        return [
+            [h for h in hypotheses[i : i + self.shape[1]] if h.tokens.numel()]
+            for i in range(0, len(hypotheses), self.shape[1])
+        ]

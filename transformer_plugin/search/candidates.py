@@ -1,0 +1,42 @@
+"""The likeliest next tokens of each hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..modules.operation import operation
+
+
+class Candidates(NamedTuple):
+    """The k likeliest classes of each row, likeliest first.
+
+    Attributes:
+        log_probs: theirs, in nats, with their bias, ``[R, k]``.
+        classes: ``[R, k]``.
+        asked_log_probs: of the class that was asked for, without bias, ``[R]``.
+    """
+
+    log_probs: Tensor
+    classes: Tensor
+    asked_log_probs: Tensor
+
+
+@operation
+def likeliest(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor) -> Candidates:
+    """The classes to choose from, by log softmax(logits) + bias.
+
+    Args:
+        logits: ``[R, V]``; may be changed.
+        k: how many; at most V.
+        biases: of some classes; minus infinity for what may not be chosen.
+        asked: a class of each row, ``[R]``.
+    """
+    log_p = logits.log_softmax(dim=1, dtype=torch.promote_types(logits.dtype, torch.float32))
+    asked_log_probs = log_p.gather(1, asked.unsqueeze(1)).squeeze(1)
+    for number, bias in biases.items():
+        log_p[:, number] += bias
+    return Candidates(*log_p.topk(k, dim=1), asked_log_probs)
