@@ -134,8 +134,9 @@ activate() {
         export VIRTUAL_ENV="$REPO/.venv" PATH="$REPO/.venv/bin:$PATH"
     fi
     for tool in python3 fairseq-train transformer-plugin; do
-        command -v "$tool" > /dev/null || die "there is no $tool${VIRTUAL_ENV:+ in the active" \
-            "environment $VIRTUAL_ENV}: run 'make install' in $REPO${VIRTUAL_ENV:+, or 'deactivate'}"
+        command -v "$tool" > /dev/null ||
+            die "there is no $tool ${VIRTUAL_ENV:+in the active environment $VIRTUAL_ENV or }on PATH:" \
+                "run 'make install' in $REPO${VIRTUAL_ENV:+, and 'deactivate' that environment}"
     done
 }
 

@@ -11,10 +11,10 @@
 : "${LAUNCHER:=torchrun}"  # what starts them; or srun, within a Slurm job
 
 launch=() place=() node=
-whole_numbers NODES NODE_RANK
+whole_numbers NODES NODE_RANK ${GPUS:+GPUS}
 gpus=$(python3 -c 'import torch; print(torch.cuda.device_count())')
+whole_numbers gpus
 : "${GPUS:=$((gpus ? gpus : 1))}"
-whole_numbers GPUS
 ((GPUS && NODES)) || die "GPUS is $GPUS and NODES is $NODES: expected 1 at least"
 ((gpus == 0 || GPUS <= gpus)) || die "GPUS is $GPUS, but this machine has $gpus"
 ((gpus)) || place+=(--cpu)

@@ -20,6 +20,8 @@ needs SOURCE TARGET ARCH MAX_TOKENS
 : "${PRECISION:=fp32}"       # fp32, bf16, or fp16 on a GPU
 : "${EVAL_BLEU:=0}"          # 1: each validation translates valid by beam search and logs its BLEU
 
+whole_numbers MAX_TOKENS ${UPDATE_TOKENS:+UPDATE_TOKENS}
+((MAX_TOKENS)) || die "MAX_TOKENS is 0: expected 1 at least"
 # shellcheck source=recipes/processes.sh
 . "$REPO/recipes/processes.sh"
 lock "$RUN_DIR"
@@ -27,8 +29,6 @@ lock "$RUN_DIR"
 flags=(${place[@]+"${place[@]}"})
 update_freq=1
 if [[ -n $UPDATE_TOKENS ]]; then
-    whole_numbers MAX_TOKENS UPDATE_TOKENS
-    ((MAX_TOKENS)) || die "MAX_TOKENS is 0: expected 1 at least"
     batch=$((MAX_TOKENS * devices))
     update_freq=$(((UPDATE_TOKENS + batch - 1) / batch))
     note "$UPDATE_TOKENS slots an update = $MAX_TOKENS a batch x $devices devices x $update_freq" \
