@@ -48,6 +48,8 @@ def append_part(paths: Sequence[Path], sides: Sequence[Part], outputs: Sequence[
             f"{sides[0].name} has {counts[0]:,} lines but {sides[1].name} has {counts[1]:,}: "
             "the sides are misaligned"
         )
+    if not counts[0]:
+        raise BadInput(f"{sides[0].name} is empty: expected one sentence a line")
     if numbers[0] != numbers[1]:
         raise BadInput(f"the segments of {sides[0].name} and {sides[1].name} have different ids")
 

@@ -32,6 +32,12 @@ def test_order_is_that_of_the_numbers_and_the_first_is_the_best(log):
     assert read_hypotheses(log(LOG.format(1))) == ["null", "zwei", ""]
 
 
+def test_only_line_feeds_end_a_line(tmp_path):
+    log = tmp_path / "generate.log"
+    log.write_bytes("D-0\t-1\tone\rD-1\t-1\ttwo\x85\u2028three\nD-1\t-1\tfour\n".encode())
+    assert read_hypotheses(log) == ["one\rD-1\t-1\ttwo\x85\u2028three", "four"]
+
+
 def test_numbers_are_not_sorted_as_text(log):
     lines = [f"D-{i}\t-1\tline {i}\n" for i in reversed(range(12))]
     assert read_hypotheses(log("".join(lines))) == [f"line {i}" for i in range(12)]

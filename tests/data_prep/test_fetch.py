@@ -126,6 +126,11 @@ def test_misaligned_sides_are_refused(refused_fetch, corpus):
     assert "has 40 lines" in message and "has 39" in message
 
 
+def test_a_part_that_is_empty_on_both_sides_is_refused(refused_fetch, corpus):
+    message = refused_fetch(corpus({"train.en": b"", "train.de": gzip.compress(b"")}))
+    assert "train.en.gz is empty" in message
+
+
 def test_invalid_utf8_in_the_test_set_is_refused(refused_fetch, corpus):
     text = LINES["test.de"].encode().replace("7 ä".encode(), b"7 \xe4")
     message = refused_fetch(corpus({"test.de": gzip.compress(text)}))
