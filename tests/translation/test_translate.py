@@ -11,6 +11,8 @@ import pytest
 
 from transformer_plugin import cli
 from transformer_plugin.analysis.hypotheses import detokenise, read_hypotheses
+from transformer_plugin.checkpoints.safe_loading import load
+from transformer_plugin.checkpoints.saving import save
 from transformer_plugin.translation.translator import add_model_arguments, load_translator
 
 REPO = Path(__file__).resolve().parents[2]
@@ -108,6 +110,59 @@ def test_what_is_missing_is_named(prepared, capsys, flags, message):
     assert cli.main(command(prepared("sentencepiece"), *flags)) == 2
     error = capsys.readouterr().err
     assert message in error and len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["translate", "DATA"], ["serve", "DATA", "--port", "0"],
+              ["attention", "--data", "DATA", "--text", "x", "--output", "FOLDER/page.html"]]
+)  # fmt: skip
+def test_languages_are_those_of_the_training(prepared, tmp_path, capsys, words):
+    run = prepared("sentencepiece")
+    places = {"DATA": run / "data-bin", "FOLDER/page.html": tmp_path / "page.html"}
+    checkpoint = run / "checkpoints/averaged.pt"
+    more = ["--path", checkpoint, "--cpu", "-s", "de", "-t", "en"]
+    assert cli.main([str(places.get(word, word)) for word in [*words, *more]]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{checkpoint}: trained to translate en to de, not de to en" in line
+    assert "give -s en -t de" in line and not list(tmp_path.iterdir())
+
+
+def test_data_of_the_other_direction_is_refused_without_a_flag_too(prepared, tmp_path, capsys):
+    run = prepared("sentencepiece")
+    for path in (run / "data-bin").glob("*.*"):
+        (tmp_path / path.name.replace(".en-de.", ".de-en.")).symlink_to(path)
+    words = ["translate", tmp_path, "--subwords", run / "subwords", "--cpu", "--path"]
+    assert cli.main([*map(str, words), str(run / "checkpoints/averaged.pt")]) == 2
+    assert "trained to translate en to de, not de to en" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("header", ["cfg", "args", "neither"])
+def test_old_headers_name_languages_and_others_need_not(prepared, tmp_path, header, capsys):
+    """The second of an ensemble, so that it is told which file is meant."""
+    run, changed = prepared("sentencepiece"), tmp_path / "changed.pt"
+    state = load(run / "checkpoints/averaged.pt")
+    sections = state["cfg"]
+    languages = {"source_lang": "de", "target_lang": "fr"} if header != "neither" else {}
+    sections["task"] = {k: v for k, v in sections["task"].items() if "_lang" not in k} | languages
+    if header == "args":
+        # fairseq's older header: the options of all sections side by side.
+        model = sections["model"]
+        task = {k: v for k, v in sections["task"].items() if k != "_name"}
+        state["args"] = argparse.Namespace(
+            **vars(model) if isinstance(model, argparse.Namespace) else model | task,
+            arch=model["_name"], task="vaswani_translation", criterion="cross_entropy",
+            optimizer=None, lr_scheduler="fixed",
+        )  # fmt: skip
+        state["cfg"] = None
+    save(state, changed)
+    words = command(run, "--input", str(run / "raw/test.en"), "--beam", "1")
+    words[words.index("--path") + 1] = f"{run / 'checkpoints/averaged.pt'}:{changed}"
+    assert cli.main(words) == (0 if header == "neither" else 2)
+    error = capsys.readouterr().err
+    if header == "neither":
+        assert error == ""
+    else:
+        assert f"{changed}: trained to translate de to fr, not en to de" in error
 
 
 @pytest.mark.parametrize(

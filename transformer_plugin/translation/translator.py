@@ -15,6 +15,7 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch import Tensor, nn
 
+from ..checkpoints.languages import check_languages
 from ..decode_precision import PRECISIONS
 from ..generator import CALL_TOKENS
 from .subwords import Prepared, Subwords, load_subwords
@@ -204,13 +205,20 @@ def load_translator(args: argparse.Namespace) -> Translator:
     subwords = load_subwords(
         args.subwords or prepared.subwords, source, target, args.lowercase or prepared.lowercase
     )
-    models, _ = checkpoint_utils.load_model_ensemble(utils.split_paths(args.path), task=task)
+    models = [_load_model(path, task) for path in utils.split_paths(args.path)]
     for model in models:
         if torch.cuda.is_available() and not args.cpu:
             model.cuda()
         model.prepare_for_inference_(cfg)
     generator = task.build_generator(models, cfg.generation)
     return Translator(task, models, generator, subwords, args.part_length)
+
+
+def _load_model(path: str, task: tasks.FairseqTask) -> nn.Module:
+    state = checkpoint_utils.load_checkpoint_to_cpu(path)
+    check_languages(path, state, task.cfg.source_lang, task.cfg.target_lang)
+    (model,), _ = checkpoint_utils.load_model_ensemble([path], task=task, state=state)
+    return model
 
 
 def _configuration(args: argparse.Namespace) -> Any:
