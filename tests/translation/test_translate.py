@@ -1,6 +1,7 @@
 """Raw text in, raw text out: one line for each line, and the same as fairseq-generate gives."""
 
 import argparse
+import os
 import random
 import subprocess
 import sys
@@ -96,6 +97,28 @@ def test_output_is_written_whole_or_not_at_all(run_folder, tmp_path, capsys):
     assert first and not second and "\r" not in first
 
 
+def test_a_pipe_stays_a_pipe_and_a_link_a_link(prepared, tmp_path):
+    run, pipe, link = prepared("sentencepiece"), tmp_path / "pipe", tmp_path / "link"
+    text = tmp_path / "text"
+    text.write_text("the cat\n")
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "target")
+    with os.fdopen(os.open(pipe, os.O_RDWR), "rb") as reading:
+        assert cli.main(command(run, "--input", str(text), "--output", str(pipe))) == 0
+        translation = reading.readline()
+    assert pipe.is_fifo() and translation.strip()
+    assert cli.main(command(run, "--input", str(text), "--output", str(link))) == 0
+    assert link.is_symlink() and (tmp_path / "target").read_bytes() == translation
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize("stream", ["stdin", "stdout"])
+def test_a_closed_stream_is_named(prepared, monkeypatch, capsys, stream):
+    monkeypatch.setattr(sys, stream, None)
+    assert cli.main(command(prepared("sentencepiece"))) == 2
+    assert f"standard {stream.removeprefix('std')}put is closed" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "flags, message",
     [
@@ -103,6 +126,10 @@ def test_output_is_written_whole_or_not_at_all(run_folder, tmp_path, capsys):
         (["--input", "/nowhere/text"], "/nowhere/text"),
         (["--subwords", "/nowhere"], "holds neither joint.model nor joint.codes"),
         (["--part-length", "0"], "--part-length is at least 1"),
+        (["--beam", "0"], "--beam is at least 1"),
+        (["--lenpen", "nan"], "--lenpen a finite number"),
+        (["--buffer", "-1"], "--buffer is at least 1"),
+        (["--output", "/"], "/ is a folder: name a file by --output"),
         (["-s", "fr", "-t", "de"], "dict.fr.txt: no such dictionary"),
     ],
 )
@@ -146,13 +173,9 @@ def test_old_headers_name_languages_and_others_need_not(prepared, tmp_path, head
     sections["task"] = {k: v for k, v in sections["task"].items() if "_lang" not in k} | languages
     if header == "args":
         # fairseq's older header: the options of all sections side by side.
-        model = sections["model"]
-        task = {k: v for k, v in sections["task"].items() if k != "_name"}
-        state["args"] = argparse.Namespace(
-            **vars(model) if isinstance(model, argparse.Namespace) else model | task,
-            arch=model["_name"], task="vaswani_translation", criterion="cross_entropy",
-            optimizer=None, lr_scheduler="fixed",
-        )  # fmt: skip
+        options = sections["model"] | sections["task"]
+        options |= {"arch": sections["model"]["_name"], "task": "vaswani_translation"}
+        state["args"] = argparse.Namespace(**options, optimizer=None, lr_scheduler="fixed")
         state["cfg"] = None
     save(state, changed)
     words = command(run, "--input", str(run / "raw/test.en"), "--beam", "1")

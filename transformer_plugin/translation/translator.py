@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -187,8 +188,11 @@ def load_translator(args: argparse.Namespace) -> Translator:
 
     Raises:
         FileNotFoundError: data, checkpoint or subword model is missing.
-        ValueError: one of them is damaged, or does not belong to the others.
+        ValueError: one of them is damaged, or does not belong to the others, or an option means
+            nothing.
     """
+    if args.beam < 1 or not math.isfinite(args.lenpen):
+        raise ValueError("--beam is at least 1, and --lenpen a finite number")
     for path in utils.split_paths(args.path):
         if not Path(path).is_file():
             raise FileNotFoundError(
