@@ -38,6 +38,15 @@ def test_only_line_feeds_end_a_line(tmp_path):
     assert read_hypotheses(log) == ["one\rD-1\t-1\ttwo\x85\u2028three", "four"]
 
 
+def test_only_hypotheses_must_be_utf8(tmp_path):
+    log = tmp_path / "generate.log"
+    log.write_bytes(b"S-0\t\xff\nD-0\t-1\tone\n")
+    assert read_hypotheses(log) == ["one"]
+    log.write_bytes(b"D-0\t-1\tone\nD-1\t-1\t\xff\n")
+    with pytest.raises(ValueError, match=r"generate\.log:2: not UTF-8 at byte 8"):
+        read_hypotheses(log)
+
+
 def test_numbers_are_not_sorted_as_text(log):
     lines = [f"D-{i}\t-1\tline {i}\n" for i in reversed(range(12))]
     assert read_hypotheses(log("".join(lines))) == [f"line {i}" for i in range(12)]

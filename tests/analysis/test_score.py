@@ -88,6 +88,7 @@ def test_an_empty_translation_is_a_line(texts):
     "hypotheses, references, message",
     [
         ("a\nb\n", "a\n", "has 2 lines"),
+        ("", "", "ref is empty"),
         ("a\n▁the ▁cat\n", "a\nthe cat\n", "hyp:2: subwords are still in"),
         ("a\nca@@ t\n", "a\ncat\n", "hyp:2: subwords are still in"),
         ("a\ncat\n", "a\n▁cat\n", "ref:2: subwords are still in"),

@@ -130,7 +130,8 @@ def test_an_empty_file_is_an_error(refused, write_corpus, tmp_path):
     assert "train.en is empty" in message
 
 
-@pytest.mark.parametrize("flags", [("--max-ratio", 0.5), ("--min-length", 0),
+@pytest.mark.parametrize("flags", [("--max-ratio", 0.5), ("--max-ratio", "nan"),
+                                   ("--min-length", 0),
                                    ("--min-length", 9, "--max-length", 8), ("--target", "en")])
 def test_limits_that_cannot_hold_are_refused(refused, write_corpus, tmp_path, flags):
     raw = write_corpus("raw")
