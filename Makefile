@@ -7,23 +7,35 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install demo test test-slow test-gpu lint clean
+unexport PYTHON  # it makes .venv; what runs after that is of .venv
+
+.PHONY: install same-python demo test test-slow test-gpu lint clean
 
 install: $(INSTALLED)
 
 # fairseq-fixed is compiled where there is no wheel of it, against the torch that is installed.
-$(INSTALLED): setup.py constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' || \
-	    { echo "$(PYTHON) is not Python 3.11 or 3.12: give one, make PYTHON=python3.12"; exit 2; }
-	$(PYTHON) -m venv $(VENV)
+$(INSTALLED): setup.py constraints.txt | same-python
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
+	    { echo "$(PYTHON) is not Python 3.11, 3.12 or 3.13: name one that is, as in make PYTHON=python3.12"; exit 2; }
+	$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	$(PIP) torch numpy cython setuptools wheel
 	$(PIP) --no-build-isolation "fairseq-fixed==0.12.3.1"
 	$(PIP) --no-build-isolation -e ".[test,export,serve]"
 	touch $@
 
+# A Python named on the command line is that of .venv, where there is one.
+same-python:
+	@[[ "$(origin PYTHON)" != "command line" || ! -x $(BIN)/python || \
+	    $$($(PYTHON) -V) == $$($(BIN)/python -V) ]] || \
+	    { echo "$(VENV) has $$($(BIN)/python -V), not $$($(PYTHON) -V): 'make clean' first"; exit 2; }
+
+# Whatever environment is active.
+demo: export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+demo: export PATH := $(CURDIR)/$(BIN):$(PATH)
+
 demo: install
 	recipes/run.sh toy
-	$(BIN)/transformer-plugin summary "$${RUNS:-runs}/toy"
+	transformer-plugin summary "$${RUNS:-runs}/toy"
 
 # The models of the tests are too small for threads to help: a process a core does more.
 test: export OMP_NUM_THREADS ?= 1

@@ -12,10 +12,10 @@ setup(
     long_description_content_type="text/markdown",
     packages=find_packages(include=["transformer_plugin*"]),
     package_data={"transformer_plugin": ["**/*.cpp", "**/*.h", "**/*.html", "**/*.css", "**/*.js"]},
-    python_requires=">=3.11,<3.13",
+    python_requires=">=3.11,<3.14",
     install_requires=[
         "torch>=2.4",
-        # The one release of fairseq that installs on Python 3.11 and 3.12. On 3.11 it compiles:
+        # The one release of fairseq that installs on Python 3.11 to 3.13. On 3.11 it compiles:
         # install torch, numpy and cython first, then it with --no-build-isolation.
         "fairseq-fixed==0.12.3.1",
         "jinja2",

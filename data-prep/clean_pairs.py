@@ -32,7 +32,7 @@ class Limits:
         """BadInput when no pair could satisfy them."""
         if not 1 <= self.min_length <= self.max_length:
             raise BadInput("expected 1 <= --min-length <= --max-length")
-        if self.max_ratio < 1:
+        if not self.max_ratio >= 1:  # nor NaN
             raise BadInput("expected --max-ratio of at least 1")
 
     @property

@@ -48,6 +48,8 @@ def append_part(paths: Sequence[Path], sides: Sequence[Part], outputs: Sequence[
             f"{sides[0].name} has {counts[0]:,} lines but {sides[1].name} has {counts[1]:,}: "
             "the sides are misaligned"
         )
+    if not counts[0]:
+        raise BadInput(f"{sides[0].name} is empty: expected one sentence a line")
     if numbers[0] != numbers[1]:
         raise BadInput(f"the segments of {sides[0].name} and {sides[1].name} have different ids")
 
@@ -63,19 +65,18 @@ def fetch(
         for sides in pairs:
             archives.setdefault(sides[0].file, []).append(sides)
         for group in archives.values():
-            members: dict[str, Path] = {}
+            members: dict[Part, Path] = {}
             for side in (side for sides in group for side in sides if side.member):
-                members[str(side.member)] = folder / f".member{len(members)}"
+                members.setdefault(side, folder / f".member{len(members)}")
             files = dict.fromkeys(side.file for sides in group for side in sides)
             print(f"[raw] {', '.join(files)}", file=sys.stderr)
             local = {file: obtain(manifest, file, downloads) for file in files}
-            if members:
-                extract(local[group[0][0].file], members)
+            for file in files:
+                if chosen := {str(side.member): path for side, path in members.items()
+                              if side.file == file}:
+                    extract(local[file], chosen)
             for sides in group:
-                append_part(
-                    [members[side.member] if side.member else local[side.file] for side in sides],
-                    sides, outputs,
-                )
+                append_part([members.get(side, local[side.file]) for side in sides], sides, outputs)
             for path in members.values():
                 path.unlink()
     if every := held_out(manifest):

@@ -70,16 +70,18 @@ def finish_step(
 ) -> None:
     """Fill the folder `output` by `work(temporary_folder)`, unless that is already done.
 
+    A link to a folder, perhaps on another disk, stays: the folder that it leads to is filled.
     Raises BadInput when an input is missing or another process is at it; whatever `work` raises
     leaves `output` as it was.
     """
-    done_file = output.parent / ".done" / f"{output.name}.json"
+    name, done_file = output, output.parent / ".done" / f"{output.name}.json"
+    output = output.resolve()
     wanted = {"settings": settings, "inputs": _fingerprints(inputs)}
-    with only_one(done_file.with_suffix(".lock"), f"writes {output}"):
+    with only_one(done_file.with_suffix(".lock"), f"writes {name}"):
         record = _read_record(done_file)
         if (record is not None and output.is_dir()
                 and record == {**wanted, "outputs": _outputs(output)}):
-            print(f"[{output.name}] already done: same inputs, same settings", file=sys.stderr)
+            print(f"[{name.name}] already done: same inputs, same settings", file=sys.stderr)
             return
         for left in output.parent.glob(f".{output.name}.*"):  # by runs that were killed
             if left.suffix in (".partial", ".former"):
@@ -95,7 +97,7 @@ def finish_step(
             shutil.rmtree(partial, ignore_errors=True)
         record = {**wanted, "outputs": _outputs(output)}
         write_whole(done_file, json.dumps(record, indent=1, sort_keys=True) + "\n")
-    print(f"[{output.name}] written to {output}", file=sys.stderr)
+    print(f"[{name.name}] written to {name}", file=sys.stderr)
 
 
 def _replace_folder(new: Path, old: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from bad_input import BadInput
 from finished_step import finish_step, sha256
 from line_faults import LONGEST, fault, faultless
-from parallel_text import SPLITS, without_returns
+from parallel_text import SPLITS
 from progress import Progress
 
 BLOCK = 1 << 20  # bytes
@@ -71,9 +71,8 @@ def copy_checked(path: Path, output: Path) -> int:
                 for number, line in enumerate(block.split(b"\n"), start=progress.done + 1):
                     if what := fault(line, first=number == 1):
                         raise BadInput(f"{path}, line {number:,}: {what}")
-            if b"\r" in block:
-                block = b"\n".join(map(without_returns, block.removesuffix(b"\n").split(b"\n")))
             block = block if block.endswith(b"\n") else block + b"\n"
+            block = block.replace(b"\r\n", b"\n").replace(b"\r", b" ")
             file.write(block)
             progress.add(block.count(b"\n"))
     if not progress.done:

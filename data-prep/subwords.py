@@ -110,6 +110,8 @@ def main() -> None:
     args = parser.parse_args()
     check_languages(args.source, args.target)
     size = args.vocab_size if args.kind == "sentencepiece" else args.merges
+    if args.workers < 1:
+        raise BadInput("expected --workers of at least 1")
     if size < 1:
         raise BadInput(f"expected a positive number of subwords, not {size}")
     texts = [args.input / f"train.{language}" for language in (args.source, args.target)]

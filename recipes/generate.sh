@@ -4,6 +4,7 @@ set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
+lock "$RUN_DIR"
 
 : "${BEAM:=4}"         # section 6.1
 : "${ALPHA:=0.6}"      # section 6.1

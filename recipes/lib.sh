@@ -4,16 +4,17 @@
 #   set -euo pipefail
 #   . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 #   begin "$@"                  # EXPERIMENT [--dry-run] [flags that go to the tool, in EXTRA]
+#   lock "$RUN_DIR"             # unless it only reads
 #   stage train "$RUN_DIR/checkpoints/checkpoint_last.pt" "$RUN_DIR/data-bin" -- \
 #       logged "$RUN_DIR/train.log" fairseq-train "$RUN_DIR/data-bin" "${EXTRA[@]}"
 #
-# Sets REPO, and after `begin` or `load_experiment`: EXPERIMENT, RUN_DIR, DATA_DIR, PYTHON, DRY_RUN,
-# EXTRA, and whatever recipes/experiments/EXPERIMENT.sh sets (CORPUS, SOURCE, TARGET, VOCAB_SIZE, ...).
+# Sets REPO, and after `begin` or `load_experiment`: EXPERIMENT, RUN_DIR, DATA_DIR, DRY_RUN, EXTRA,
+# and whatever recipes/experiments/EXPERIMENT.sh sets (CORPUS, SOURCE, TARGET, VOCAB_SIZE, ...).
 
 REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 : "${RUNS:=$REPO/runs}"  # the folder that holds one folder per experiment
 : "${DRY_RUN:=0}"        # 1: print the commands, run nothing
-EXTRA=()
+EXTRA=() COMMANDS='' node=''
 
 # die MSG: say what is wrong on stderr and stop with status 2.
 die() {
@@ -34,76 +35,58 @@ show() {
 
 # run CMD...: run a command; with DRY_RUN=1 print it instead.
 run() {
-    if [[ $DRY_RUN == 1 ]]; then show "$@"; else "$@"; fi
+    if [[ $DRY_RUN == 1 ]]; then show "$@"; else supervise -- "$@"; fi
 }
 
 # logged LOG CMD...: run CMD with stdout and stderr on the screen and in LOG (replaced when CMD
-# starts, or with APPEND=1 added to); fails when CMD fails. SIGTERM, SIGINT and SIGUSR1 go on to CMD,
-# as SIGTERM, and set STOPPED.
+# starts, or with APPEND=1 added to).
 logged() {
-    local log=$1 screen writer child status
-    shift
     if [[ $DRY_RUN == 1 ]]; then
-        printf '%s 2>&1 | tee %q\n' "$(show "$@")" "$log"
+        printf '%s 2>&1 | tee %q\n' "$(show "${@:2}")" "$1"
     else
-        mkdir -p "$(dirname "$log")"
-        exec {screen}> >(trap '' TERM INT USR1; tee ${APPEND:+-a} "$log" | on_screen)
-        writer=$!
-        "$@" >&"$screen" 2>&1 {screen}>&- &
-        child=$!
-        exec {screen}>&-
-        trap 'STOPPED=1; kill -TERM $child' TERM INT USR1
-        while status=0; wait "$child" || status=$?; kill -0 "$child" 2> /dev/null; do :; done
-        trap - TERM INT USR1
-        wait "$writer"
-        return "$status"
+        supervise --log "$1" ${APPEND:+--append} -- "${@:2}"
     fi
-}
-
-# on_screen: copy to stdout; to a terminal, lines of progress as a bar with the time left. Nothing
-# that happens to the bar may stop what writes to it.
-on_screen() {
-    if [[ -t 1 ]]; then transformer-plugin progress || cat; else cat; fi
 }
 
 # capture FILE CMD...: run CMD and put its stdout into FILE, which appears only when CMD succeeds;
 # its stderr goes on the screen and into FILE.stderr.
 capture() {
-    local file=$1 messages writer
-    shift
     if [[ $DRY_RUN == 1 ]]; then
-        printf '%s > %q\n' "$(show "$@")" "$file"
+        printf '%s > %q\n' "$(show "${@:2}")" "$1"
     else
-        mkdir -p "$(dirname "$file")"
-        exec {messages}> >(exec tee "$file.stderr" >&2)
-        writer=$!
-        "$@" > "$file.partial" 2>&"$messages" {messages}>&- || { rm -f "$file.partial"; return 1; }
-        exec {messages}>&-
-        wait "$writer"
-        mv "$file.partial" "$file"
+        supervise --output "$1" -- "${@:2}"
     fi
+}
+
+# supervise [OPTIONS OF command.py] -- CMD...: run CMD, which ends when this shell does, and fail
+# when it fails. Status 85: it was told to stop by SIGTERM, SIGINT or SIGUSR1, which go on to it.
+supervise() {
+    local parent=$BASHPID child status signalled
+    python3 "$REPO/recipes/command.py" "$parent" "$@" &
+    child=$!
+    trap 'signalled=1; kill -TERM "$child" 2> /dev/null || true' TERM INT USR1
+    while signalled='' status=0; wait "$child" || status=$?; [[ -n $signalled ]]; do :; done
+    trap - TERM INT USR1
+    return "$status"
+}
+
+# lock FOLDER: keep other recipes out of it until this one and all that it has started have ended.
+# A recipe within run.sh shares its lock; machines beyond the first leave it to the first.
+lock() {
+    local file="$1/.lock" descriptor
+    [[ $DRY_RUN != 1 && ${NODE_RANK:-0} == 0 ]] || return 0
+    [[ -z ${LOCK_DESCRIPTOR:-} || ! $file -ef /dev/fd/$LOCK_DESCRIPTOR ]] || return 0
+    mkdir -p "$1"
+    [[ -w $1 && (! -e $file || -w $file) ]] || return 0  # nothing can be written there anyway
+    exec {descriptor}>> "$file"
+    python3 "$REPO/recipes/run_lock.py" "$descriptor" "$file" "${0##*/}" $$ || exit 2
+    export LOCK_DESCRIPTOR=$descriptor
 }
 
 # record STAGE COMMANDS [STATUS]: note in RUN_DIR/manifest.json what was run and what came of it.
 record() {
-    [[ $DRY_RUN == 1 || -n ${node:-} ]] || "${PYTHON:-python3}" "$REPO/recipes/manifest.py" \
+    [[ $DRY_RUN == 1 || -n $node ]] || python3 "$REPO/recipes/manifest.py" \
         "$RUN_DIR" --data "${DATA_DIR:-$RUN_DIR}" --stage "$1" --commands "$2" --status "${3:-0}"
-}
-
-# fingerprint PATH...: one hash of the contents of files and folders (logs, hidden and partial
-# files aside). The paths themselves do not count, so a run directory may move.
-fingerprint() {
-    local path
-    for path in "$@"; do
-        if [[ -d $path ]]; then
-            (cd "$path" && find . -type f ! -name '*.log' ! -name '.*' ! -name '*.partial' -print0 |
-                LC_ALL=C sort -z | xargs -0 -r sha256sum)
-        elif [[ -f $path ]]; then
-            sha256sum < "$path"
-        else
-            die "$path is missing: it is an input of this stage; run the stages before it first"
-        fi
-    done | sha256sum | cut -d ' ' -f 1
 }
 
 # stage NAME OUTPUT INPUT... -- CMD...: run CMD unless RUN_DIR/.done/NAME says that this very
@@ -120,7 +103,7 @@ stage() {
         if declare -F "$1" > /dev/null; then "$@"; else run "$@"; fi
         return
     fi
-    contents="$(fingerprint "${inputs[@]}")" || exit 2
+    contents="$(python3 "$REPO/recipes/fingerprint.py" ${inputs[@]+"${inputs[@]}"})" || exit 2
     if declare -F "$1" > /dev/null; then
         commands="$(DRY_RUN=1 && "$@")" || exit 2
     else
@@ -135,7 +118,7 @@ stage() {
     # shellcheck disable=SC2034  # train.sh reads it
     COMMANDS=$commands
     rm -f "$done_file"
-    "$@"
+    if declare -F "$1" > /dev/null; then "$@"; else run "$@"; fi
     [[ -e $output ]] || die "$name ended without an error, but $output does not exist"
     mkdir -p "$RUN_DIR/.done"
     printf '%s\n' "$now" > "$done_file.partial"
@@ -144,28 +127,39 @@ stage() {
     note "$name: done"
 }
 
-# activate: put the repository's .venv first on PATH, unless an environment is active; set PYTHON.
+# activate: put the repository's .venv first on PATH, unless an environment is active.
 activate() {
-    if [[ -z ${VIRTUAL_ENV:-} && -x $REPO/.venv/bin/python ]]; then
+    local tool
+    if [[ -z ${VIRTUAL_ENV:-} && -x $REPO/.venv/bin/python3 ]]; then
         export VIRTUAL_ENV="$REPO/.venv" PATH="$REPO/.venv/bin:$PATH"
     fi
-    : "${PYTHON:=python3}"
-    command -v "$PYTHON" > /dev/null || die "no $PYTHON on PATH: run 'make install' first"
+    for tool in python3 fairseq-train transformer-plugin; do
+        command -v "$tool" > /dev/null ||
+            die "there is no $tool ${VIRTUAL_ENV:+in the active environment $VIRTUAL_ENV or }on PATH:" \
+                "run 'make install' in $REPO${VIRTUAL_ENV:+, and 'deactivate' that environment}"
+    done
 }
 
 # load_experiment NAME: read recipes/experiments/NAME.sh; set EXPERIMENT, RUN_DIR, and DATA_DIR: the
 # folder of raw/ clean/ subwords/ data-bin/, another than RUN_DIR where runs share one preparation.
 load_experiment() {
-    local file="$REPO/recipes/experiments/$1.sh" known
-    if [[ ! -f $file ]]; then
-        known="$(find "$REPO/recipes/experiments" -name '*.sh' -exec basename {} .sh \; | sort | tr '\n' ' ')"
-        die "there is no experiment '$1'; known: $known(one file each in recipes/experiments/)"
-    fi
+    local wrong
+    wrong="$(python3 "$REPO/recipes/check_names.py" "$1")" || exit 2
+    [[ -z $wrong ]] || die "$wrong"
     EXPERIMENT=$1
     RUN_DIR="$RUNS/$1"
     # shellcheck source=/dev/null
-    . "$file"
+    . "$REPO/recipes/experiments/$1.sh"
     : "${DATA_DIR:=$RUN_DIR}"
+}
+
+# whole_numbers NAME...: stop unless each of these variables is a whole number. Arithmetic of the
+# shell would run commands within anything else.
+whole_numbers() {
+    local name
+    for name in "$@"; do
+        [[ ${!name} =~ ^(0|[1-9][0-9]{0,14})$ ]] || die "$name is '${!name}': expected a whole number"
+    done
 }
 
 # needs NAME...: stop unless the experiment, or the environment, sets each of these.
@@ -191,6 +185,6 @@ begin() {
         shift
     done
     export DRY_RUN RUNS
-    load_experiment "$experiment"
     activate
+    load_experiment "$experiment"
 }

@@ -8,6 +8,7 @@ set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
+lock "$DATA_DIR"
 
 needs SOURCE TARGET
 : "${VARIANT:=}"                # of the corpus; empty: its first
@@ -16,6 +17,7 @@ needs SOURCE TARGET
 : "${MERGES:=32000}"            # joint merges of moses-bpe
 : "${LOWERCASE:=0}"             # 1: lower case
 : "${WORKERS:=}"                # processes; empty: one a core
+: "${TRAIN:=}" "${VALID:=}" "${TEST:=}" "${DATA_MIRROR:=}"  # see above
 case $SUBWORDS in
     sentencepiece) defaults=(250 1.5) form=() ;;
     moses-bpe) defaults=(80 9) form=(--moses) ;;  # of Moses' clean-corpus-n.perl 1 80
@@ -26,10 +28,10 @@ esac
 [[ $LOWERCASE == 0 ]] || form+=(--lowercase)
 
 workers=(${WORKERS:+--workers "$WORKERS"})
-step() { run "$PYTHON" "$REPO/data-prep/$1.py" "${@:2}" --source "$SOURCE" --target "$TARGET"; }
+step() { run python3 "$REPO/data-prep/$1.py" "${@:2}" --source "$SOURCE" --target "$TARGET"; }
 
-if [[ -n ${TRAIN:-}${VALID:-}${TEST:-} ]]; then
-    from=(--train "${TRAIN:-}" --valid "${VALID:-}" --test "${TEST:-}")
+if [[ -n $TRAIN$VALID$TEST ]]; then
+    from=(--train "$TRAIN" --valid "$VALID" --test "$TEST")
 else
     needs CORPUS
     from=("$CORPUS" ${VARIANT:+--variant "$VARIANT"} --downloads "$RUNS/downloads")

@@ -11,8 +11,11 @@
 : "${LAUNCHER:=torchrun}"  # what starts them; or srun, within a Slurm job
 
 launch=() place=() node=
-gpus=$("$PYTHON" -c 'import torch; print(torch.cuda.device_count())')
+whole_numbers NODES NODE_RANK ${GPUS:+GPUS}
+gpus=$(python3 -c 'import torch; print(torch.cuda.device_count())')
+whole_numbers gpus
 : "${GPUS:=$((gpus ? gpus : 1))}"
+((GPUS && NODES)) || die "GPUS is $GPUS and NODES is $NODES: expected 1 at least"
 ((gpus == 0 || GPUS <= gpus)) || die "GPUS is $GPUS, but this machine has $gpus"
 ((gpus)) || place+=(--cpu)
 ((NODE_RANK == 0)) || node=".node$NODE_RANK"

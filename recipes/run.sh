@@ -32,6 +32,9 @@ while (($#)); do
     esac
 done
 ((first <= last)) || die "--from ${STAGES[first]} comes after --to ${STAGES[last]}"
+activate
+load_experiment "$experiment"
+[[ ${#dry_run[@]} != 0 ]] || lock "$RUN_DIR"
 for ((i = first; i <= last; i++)); do
-    "$REPO/recipes/${STAGES[i]}.sh" "$experiment" ${dry_run[@]+"${dry_run[@]}"}
+    supervise -- "$REPO/recipes/${STAGES[i]}.sh" "$experiment" ${dry_run[@]+"${dry_run[@]}"}
 done

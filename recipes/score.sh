@@ -4,6 +4,7 @@ set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
+lock "$RUN_DIR"
 
 flags=()
 [[ ${LOWERCASE:-0} == 0 ]] || flags+=(--lowercase)

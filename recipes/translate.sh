@@ -15,6 +15,8 @@ if ((${#EXTRA[@]})) && [[ ${EXTRA[0]} != -* ]]; then
     input=(--input "${EXTRA[0]}")
     EXTRA=("${EXTRA[@]:1}")
 fi
-run transformer-plugin translate "$DATA_DIR/data-bin" --path "$CHECKPOINT" \
-    --source-lang "$SOURCE" --target-lang "$TARGET" --beam "$BEAM" --lenpen "$ALPHA" \
-    ${input[@]+"${input[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}
+command=(transformer-plugin translate "$DATA_DIR/data-bin" --path "$CHECKPOINT"
+    --source-lang "$SOURCE" --target-lang "$TARGET" --beam "$BEAM" --lenpen "$ALPHA"
+    ${input[@]+"${input[@]}"} ${EXTRA[@]+"${EXTRA[@]}"})
+[[ $DRY_RUN == 1 ]] || exec "${command[@]}"
+show "${command[@]}"

@@ -21,10 +21,6 @@ case $ROW in
     *) die "ROW is '$ROW': expected base, A1 to A4, B1, B2, C1 to C7, D1 to D4, E or big" ;;
 esac
 case $ROW in
-    big) : "${MAX_UPDATE:=300000}" "${DROPOUT:=0.3}" ;;
-    D1) : "${DROPOUT:=0.0}" ;;
-    D2) : "${DROPOUT:=0.2}" ;;
-    D3) : "${LABEL_SMOOTHING:=0.0}" ;;
-    D4) : "${LABEL_SMOOTHING:=0.2}" ;;
+    big) : "${MAX_UPDATE:=300000}" ;;
+    *) : "${MAX_UPDATE:=100000}" ;;
 esac
-: "${MAX_UPDATE:=100000}"

@@ -32,6 +32,21 @@ def test_order_is_that_of_the_numbers_and_the_first_is_the_best(log):
     assert read_hypotheses(log(LOG.format(1))) == ["null", "zwei", ""]
 
 
+def test_only_line_feeds_end_a_line(tmp_path):
+    log = tmp_path / "generate.log"
+    log.write_bytes("D-0\t-1\tone\rD-1\t-1\ttwo\x85\u2028three\nD-1\t-1\tfour\n".encode())
+    assert read_hypotheses(log) == ["one\rD-1\t-1\ttwo\x85\u2028three", "four"]
+
+
+def test_only_hypotheses_must_be_utf8(tmp_path):
+    log = tmp_path / "generate.log"
+    log.write_bytes(b"S-0\t\xff\nD-0\t-1\tone\n")
+    assert read_hypotheses(log) == ["one"]
+    log.write_bytes(b"D-0\t-1\tone\nD-1\t-1\t\xff\n")
+    with pytest.raises(ValueError, match=r"generate\.log:2: not UTF-8 at byte 8"):
+        read_hypotheses(log)
+
+
 def test_numbers_are_not_sorted_as_text(log):
     lines = [f"D-{i}\t-1\tline {i}\n" for i in reversed(range(12))]
     assert read_hypotheses(log("".join(lines))) == [f"line {i}" for i in range(12)]

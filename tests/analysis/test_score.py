@@ -34,11 +34,15 @@ def bleu(hypotheses: list[str], references: list[str]) -> float:
 
 @pytest.fixture
 def texts(tmp_path):
-    """texts(hypotheses, references) runs the subcommand on them: its status and score.json."""
+    """texts(hypotheses, references) runs the subcommand on them: its status and score.json.
 
-    def run(hypotheses: str, references: str):
-        (tmp_path / "hyp").write_text(hypotheses, encoding="utf-8")
-        (tmp_path / "ref").write_text(references, encoding="utf-8")
+    None: the hypotheses are there already.
+    """
+
+    def run(hypotheses: str | None, references: str):
+        if hypotheses is not None:
+            (tmp_path / "hyp").write_bytes(hypotheses.encode())
+        (tmp_path / "ref").write_bytes(references.encode())
         output = tmp_path / "score.json"
         status = main(
             ["score", *("--hypotheses", str(tmp_path / "hyp")),
@@ -84,6 +88,7 @@ def test_an_empty_translation_is_a_line(texts):
     "hypotheses, references, message",
     [
         ("a\nb\n", "a\n", "has 2 lines"),
+        ("", "", "ref is empty"),
         ("a\n▁the ▁cat\n", "a\nthe cat\n", "hyp:2: subwords are still in"),
         ("a\nca@@ t\n", "a\ncat\n", "hyp:2: subwords are still in"),
         ("a\ncat\n", "a\n▁cat\n", "ref:2: subwords are still in"),
@@ -92,6 +97,32 @@ def test_an_empty_translation_is_a_line(texts):
 def test_texts_that_do_not_compare_are_refused(texts, capsys, hypotheses, references, message):
     status, output = texts(hypotheses, references)
     assert status == 2 and message in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_only_line_feeds_end_a_line(texts):
+    """As for wc -l; other ends of lines are white space, and a Windows line end goes."""
+    odd = "one\rtwo\x0bthree\x0cfour\x1cfive\x85six\u2028seven\n"
+    plain = "one two three four five six seven\na b c d e\n\n"
+    status, output = texts(odd + "a b c d e\r\n\n", plain)
+    scores = json.loads(output.read_text())
+    assert status == 0 and scores["sentences"] == odd.count("\n") + 2 == 3
+    assert scores["bleu"] == pytest.approx(100) and scores["chrf"] == pytest.approx(100)
+
+
+def test_single_marks_of_subwords_are_text(texts, capsys):
+    plain = "the cat sat on the mat today\n" * 3
+    status, output = texts(plain + "ca@@ t\n" * 2, plain + "the mark ▁ is text\nca@@ t\n")
+    assert status == 0 and json.loads(output.read_text())["sentences"] == 5
+    said = capsys.readouterr().err
+    assert "hyp:4: '@@ ' or '▁', the marks of subwords, in 2 of 5 lines ('ca@@ t')" in said
+    assert "ref:4: " in said
+
+
+def test_a_line_that_is_not_utf8_is_named(texts, tmp_path, capsys):
+    (tmp_path / "hyp").write_bytes(b"a\nb\xff\n")
+    status, output = texts(None, "a\nb\n")
+    assert status == 2 and "hyp:2: not UTF-8 at byte 2" in capsys.readouterr().err
     assert not output.exists()
 
 

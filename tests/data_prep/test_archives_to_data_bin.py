@@ -9,6 +9,8 @@ from corpus_texts import IWSLT_COUNTS, WMT_COUNTS, texts
 from fairseq.data import Dictionary, data_utils
 from fairseq.data.data_utils import post_process
 
+pytestmark = pytest.mark.real_data
+
 SENTENCEPIECE, MOSES_BPE = ("sentencepiece", "--vocab-size", 1200), ("moses-bpe", "--merges", 500)
 
 

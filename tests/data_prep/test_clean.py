@@ -108,6 +108,16 @@ def test_what_no_sentence_can_be_is_refused_in_a_held_out_set(refused, write_cor
     assert not (tmp_path / "clean").exists() and not leftovers(tmp_path)
 
 
+def test_a_held_out_set_in_subwords_is_refused(refused, step, write_corpus, tmp_path):
+    """Before training, not when it is scored; single marks are text."""
+    flags = ("--output", tmp_path / "clean", *PAIR)
+    raw = write_corpus("raw", test_en=["plain", "al@@ ready", "▁split"], test_de=["a", "b", "c"])
+    message = refused("clean", "--input", raw, *flags)
+    assert f"{raw}/test.en, line 2: 2 of 3 lines hold '@@ ' or '▁'" in message
+    raw = write_corpus("raw", test_en=["the mark @@ is", "plain", "text"], test_de=["▁", "b", "c"])
+    assert step("clean", "--input", raw, *flags).returncode == 0
+
+
 def test_nothing_left_is_an_error(refused, write_corpus, tmp_path):
     raw = write_corpus("raw", train_en=["", ""], train_de=["", ""])
     message = refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR)
@@ -120,7 +130,8 @@ def test_an_empty_file_is_an_error(refused, write_corpus, tmp_path):
     assert "train.en is empty" in message
 
 
-@pytest.mark.parametrize("flags", [("--max-ratio", 0.5), ("--min-length", 0),
+@pytest.mark.parametrize("flags", [("--max-ratio", 0.5), ("--max-ratio", "nan"),
+                                   ("--min-length", 0),
                                    ("--min-length", 9, "--max-length", 8), ("--target", "en")])
 def test_limits_that_cannot_hold_are_refused(refused, write_corpus, tmp_path, flags):
     raw = write_corpus("raw")

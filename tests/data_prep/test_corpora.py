@@ -193,6 +193,16 @@ def test_a_truncated_archive_is_refused(refused_wmt, keep):
     assert "training-parallel-commoncrawl.tgz: damaged, truncated or not an archive" in message
 
 
+def test_an_archive_whose_checksum_is_wrong_is_refused(refused_wmt):
+    def spoil(path):
+        data = bytearray(path.read_bytes())
+        data[-6] ^= 1  # of gzip's CRC: the text is the right one, but nobody can know that
+        path.write_bytes(data)
+
+    message = refused_wmt(mirrors.EUROPARL, spoil)
+    assert "europarl-v7.tgz: damaged" in message and "CRC" in message
+
+
 def test_a_missing_member_is_named(refused_wmt):
     message = refused_wmt(mirrors.DEV, lambda path: mirrors.write_archive(path, {"a": b"b\n"}))
     assert "dev.tgz has no member 'dev/newstest2013.en'" in message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import zipfile
 
 import pytest
 from corpus_files import PAIR, files_of, leftovers
@@ -124,6 +125,29 @@ def test_misaligned_sides_are_refused(refused_fetch, corpus):
     short = gzip.compress(LINES["valid.de"].encode().split(b"\n", 1)[1])
     message = refused_fetch(corpus({"valid.de": short}))
     assert "has 40 lines" in message and "has 39" in message
+
+
+def test_members_of_one_name_in_two_archives_are_two(step, corpus, tmp_path):
+    """As in a manifest's "{language}.zip!text"; and a zip archive is one that fetch.py reads."""
+    path = corpus()
+    manifest = json.loads(path.read_text())
+    manifest["splits"]["train"] = "{language}.zip!text"
+    for language in ("en", "de"):
+        with zipfile.ZipFile(tmp_path / f"mirror/small/{language}.zip", "w") as archive:
+            archive.writestr("text", f"{language} only\n")
+        manifest["files"][f"{language}.zip"] = {}
+    path.write_text(json.dumps(manifest))
+    result = step("fetch", path, "--output", tmp_path / "raw", *PAIR,
+                  DATA_MIRROR=str(tmp_path / "mirror"))
+    assert result.returncode == 0, result.stderr
+    files = files_of(tmp_path / "raw")
+    assert (files["train.en"], files["train.de"]) == (b"en only\n", b"de only\n")
+    assert not [name for name in files if "member" in name]
+
+
+def test_a_part_that_is_empty_on_both_sides_is_refused(refused_fetch, corpus):
+    message = refused_fetch(corpus({"train.en": b"", "train.de": gzip.compress(b"")}))
+    assert "train.en.gz is empty" in message
 
 
 def test_invalid_utf8_in_the_test_set_is_refused(refused_fetch, corpus):

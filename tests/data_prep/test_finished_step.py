@@ -75,6 +75,21 @@ def test_a_failure_leaves_the_old_output_and_no_trace(copy_step, tmp_path, error
     assert copy_step() == 1, "the old output is still the finished one"
 
 
+def test_an_output_that_is_a_link_stays_one(copy_step, tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "run/out").symlink_to(tmp_path / "disk/out")
+    for calls in (1, 2):  # the folder is made, then replaced
+        assert [copy_step(a=calls), copy_step(a=calls)] == [calls, calls]
+        assert (tmp_path / "run/out").is_symlink() and not leftovers(tmp_path)
+        assert files_of(tmp_path / "disk/out") == {"copy.txt": b"first\n"}
+    (tmp_path / "elsewhere").write_text("second\n")
+    (tmp_path / "run/in.txt").unlink()
+    (tmp_path / "run/in.txt").symlink_to(tmp_path / "elsewhere")
+    assert copy_step(a=2) == 3, "an input that is a link counts by its content"
+    (tmp_path / "elsewhere").write_text("third\n")
+    assert copy_step(a=2) == 4
+
+
 def test_a_missing_input_is_named(tmp_path):
     with pytest.raises(BadInput, match=r"nothing\.en is missing"):
         finish_step(tmp_path / "out", [tmp_path / "nothing.en"], {}, lambda folder: None)

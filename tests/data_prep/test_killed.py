@@ -27,7 +27,7 @@ def start(runs: Path) -> subprocess.Popen:
 def contents(runs: Path) -> dict[str, bytes]:
     """Every file that a preparation has written, by its path, but for the one that says when."""
     return {str(path.relative_to(runs)): path.read_bytes() for path in sorted(runs.rglob("*"))
-            if path.is_file() and path.name != "manifest.json"}
+            if path.is_file() and path.name not in ("manifest.json", ".lock")}
 
 
 @pytest.fixture(scope="module")

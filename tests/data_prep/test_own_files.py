@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import os
+from itertools import islice
 
+import own_files
 import pytest
+from bad_input import BadInput
 from corpus_files import PAIR, leftovers
 
 LINES = {side: [f"{side} Zeile {n} ä" for n in range(6)] for side in ("en", "de")}
@@ -49,6 +52,35 @@ def test_plain_and_packed_files_follow_each_other(step, own, tmp_path):
     again = step("fetch", *flags, "--output", raw)
     assert "written" in again.stderr
     assert (raw / "train.de").read_text().splitlines() == LINES["de"] + LINES["de"][::-1]
+
+
+def test_carriage_returns_are_no_line_ends(step, own, tmp_path):
+    """Windows line ends go, also after the last line; any other return becomes a space."""
+    windows = "\r\n".join(LINES["en"]).encode() + b"\r"
+    flags = own({"b/train.en": windows, "test.de": b"a\rb\nc\r\r\n\rd\ne\n\r\nf"})
+    result = step("fetch", *flags, "--output", tmp_path / "run/raw")
+    assert result.returncode == 0, result.stderr
+    raw = tmp_path / "run/raw"
+    assert (raw / "train.en").read_bytes() == "".join(f"{x}\n" for x in LINES["en"] * 2).encode()
+    assert (raw / "test.de").read_bytes() == b"a b\nc \n d\ne\n\nf\n"
+
+
+def test_a_line_that_is_too_long_is_not_read_whole(tmp_path):
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(b"fine\n" + b"x" * 20_000_000))
+    assert sum(map(len, islice(own_files.blocks(path), 2))) < 3_000_000
+    with pytest.raises(BadInput, match=r"text\.gz, line 2: above 100,000 bytes"):
+        own_files.copy_checked(path, tmp_path / "out")
+
+
+def test_the_other_languages_are_another_corpus(step, own, tmp_path):
+    flags = [*own()[:6], "--output", tmp_path / "run/raw", "--source", "en", "--target"]
+    assert step("fetch", *flags, "de").returncode == 0
+    for path in list(tmp_path.rglob("*.de*")):
+        if "run" not in path.parts:
+            path.rename(path.with_name(path.name.replace(".de", ".nl")))
+    result = step("fetch", *flags, "nl")
+    assert result.returncode == 0 and (tmp_path / "run/raw/train.nl").is_file(), result.stderr
 
 
 @pytest.mark.parametrize("data, line, message", [

@@ -38,3 +38,20 @@ def test_too_few_sentences_are_refused(refused, tmp_path):
     message = refused("split", tmp_path / "all", "--output", tmp_path / "o", *PAIR,
                       "--valid", 2, "--test", 1)
     assert "3 different source sentences are not enough" in message
+
+
+def test_several_files_follow_each_other(step, refused, tmp_path):
+    for name, count in (("a", 4), ("b", 5)):
+        for language in ("en", "de"):
+            lines = "".join(f"{language} {name} {n}\n" for n in range(count))
+            (tmp_path / f"{name}.{language}").write_text(lines)
+    flags = (f"{tmp_path}/a,{tmp_path}/b", "--output", tmp_path / "o", *PAIR, "--valid", 1,
+             "--test", 1)
+    result = step("split", *flags)
+    assert result.returncode == 0, result.stderr
+    lines = [line for name, data in files_of(tmp_path / "o").items() if name.endswith(".de")
+             for line in data.decode().split("\n")[:-1]]
+    assert sorted(lines) == [f"de {name} {n}" for name, count in (("a", 4), ("b", 5))
+                             for n in range(count)]
+    (tmp_path / "b.de").write_text("one line\n")
+    assert "b.en has 5 lines but" in refused("split", *flags)

@@ -219,13 +219,16 @@ def _check_torchrun(rest: list[str], house: Path) -> None:
 def _check_recipe(command: Command, house: Path) -> None:
     """The recipe's dry run, and each command that it prints."""
     recipe, *rest = command.words
-    variables = {"RUNS": str(house / "runs"), "PYTHON": str(house / "no-gpu-python")}
+    variables = {
+        "RUNS": str(house / "runs"),
+        "VIRTUAL_ENV": str(house / "venv"),
+        "PATH": f"{house / 'venv/bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
     if not (REPO / recipe).is_file():
         raise WrongCommand(f"there is no {recipe}")
     printed = _run(
         [recipe, *rest, "--dry-run"], cwd=house, env=os.environ | variables | command.variables
     )
-    printed = printed.replace(str(house / "no-gpu-python"), "python")
     for below in ("transformer_plugin", "data-prep", "recipes"):
         printed = printed.replace(str(house / below), str(REPO / below))
     for one in split(printed):

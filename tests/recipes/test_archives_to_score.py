@@ -78,6 +78,7 @@ def check_manifest(run, scores):
     assert entries["score"]["scores"] == scores
 
 
+@pytest.mark.real_data
 def test_wmt14_en_de_base(experiment, tmp_path):
     found = texts("wmt14_en_de/europarl-v7-20k", WMT_COUNTS)
     mirrors.write_wmt(tmp_path / "mirror", "de", found)
@@ -90,6 +91,7 @@ def test_wmt14_en_de_base(experiment, tmp_path):
     assert train["updates"] == 12 and "--max-update 12" in train["commands"][0]
 
 
+@pytest.mark.real_data
 @pytest.mark.slow
 def test_iwslt14_de_en(experiment, tmp_path):
     found = texts("iwslt14_de_en/train-46k.tok.lc", IWSLT_COUNTS)

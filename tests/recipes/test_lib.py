@@ -58,17 +58,6 @@ def test_a_function_runs_again_when_its_knobs_change(shell, tmp_path):
     assert (tmp_path / "run/out.txt").read_text() == "2\n"
 
 
-def test_a_folder_counts_by_its_files_but_not_its_logs(shell, tmp_path):
-    folder = tmp_path / "run" / "data"
-    folder.mkdir()
-    (folder / "a").write_text("1")
-    first = shell("fingerprint data").stdout
-    (folder / "tool.log").write_text("noise")
-    assert shell("fingerprint data").stdout == first
-    (folder / "a").write_text("2")
-    assert shell("fingerprint data").stdout != first
-
-
 def test_a_missing_input_stops_the_stage(shell, tmp_path):
     result = shell(COPY + "\necho went on")
     assert result.returncode == 2 and "in.txt is missing" in result.stderr

@@ -14,7 +14,8 @@ RECIPES = Path(__file__).resolve().parents[2] / "recipes"
         ("prepare", "VOCAB_SIZE", "37000"),  # section 5.1
         ("train", "WARMUP_UPDATES", "4000"),  # section 5.3
         ("train", "LR_FACTOR", "1.0"),
-        ("train", "DROPOUT", "0.1"),  # section 5.4
+        ("train", "DROPOUT", ""),  # the architecture's
+        ("train", "LABEL_SMOOTHING", ""),
         ("average", "AVERAGE", "5"),  # section 6.1
         ("generate", "BEAM", "4"),
         ("generate", "ALPHA", "0.6"),

@@ -20,6 +20,7 @@ NUMBERS = {
 }
 
 pytestmark = [
+    pytest.mark.real_data,
     pytest.mark.slow,
     pytest.mark.timeout(900),
     pytest.mark.skipif(not DATA.is_dir(), reason=f"no real data in {DATA}"),

@@ -1,9 +1,9 @@
 """The experiment table3: each row trains its own architecture with its own numbers."""
 
+import os
 import subprocess
 from pathlib import Path
 
-from transformer_plugin.analysis.accounting import configuration
 from transformer_plugin.analysis.paper_tables import BASE_RUN, RUNS, TABLE_3
 
 REPO = Path(__file__).resolve().parents[2]
@@ -12,9 +12,9 @@ REPO = Path(__file__).resolve().parents[2]
 def settings(row):
     """What recipes/train.sh would read for a row."""
     script = (f'. {REPO}/recipes/lib.sh; load_experiment table3; printf "%s\\n" "$ARCH" '
-              '"${DROPOUT:=0.1}" "${LABEL_SMOOTHING:=0.1}" "$MAX_UPDATE" "$SAVE_UPDATES" '
+              '"${DROPOUT:=}" "${LABEL_SMOOTHING:=}" "$MAX_UPDATE" "$SAVE_UPDATES" '
               '"$AVERAGE" "$EVALUATE" "$RUN_DIR" "$DATA_DIR"')
-    return subprocess.run(["bash", "-c", script], env={"ROW": row, "RUNS": "/runs"},
+    return subprocess.run(["bash", "-c", script], env=os.environ | {"ROW": row, "RUNS": "/runs"},
                           capture_output=True, text=True, check=False)
 
 
@@ -24,9 +24,9 @@ def test_every_row_is_that_of_the_paper():
         assert done.returncode == 0, done.stderr
         arch, dropout, smoothing, updates, save, average, evaluate, run, data = (
             done.stdout.splitlines())
-        cfg, paper = configuration(row.architecture), RUNS.get(row.architecture, BASE_RUN)
+        paper = RUNS.get(row.architecture, BASE_RUN)
         assert arch == row.architecture
-        assert (float(dropout), float(smoothing)) == (cfg.dropout, cfg.label_smoothing), row
+        assert dropout == smoothing == "", "the architecture's"
         assert int(updates) == paper.updates
         assert paper.updates % int(save) == 0 and average == "1", "the end, not averaged"
         assert (evaluate, run, data) == ("valid", f"/runs/table3/{row.row}", "/runs/table3")

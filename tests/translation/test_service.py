@@ -2,10 +2,12 @@
 
 import argparse
 import asyncio
+import contextlib
 import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +24,8 @@ from transformer_plugin.translation.translator import add_model_arguments, load_
 from transformer_plugin.translation.waiting_line import Job, WaitingLine
 
 pytest.importorskip("uvicorn")
+JSON = {"Content-Type": "application/json"}
+HEAD = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 REPO = Path(__file__).resolve().parents[2]
 SENTENCES = ["the cat sees the dog's “house”", "the quick cat", "slowly and slowly and slowly",
              "naïve (so) . and the cat", "unknown words ☃", ""]
@@ -55,8 +59,14 @@ class Service:
 
     def translate(self, body):
         body = json.dumps(body) if isinstance(body, dict) else body
-        status, answer, _ = self.request("POST", "/translate", body)
+        status, answer, _ = self.request("POST", "/translate", body, **JSON)
         return status, json.loads(answer)
+
+    def connect(self, sent=b""):
+        """A connection on which something has been sent."""
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        connection.sendall(sent)
+        return connection
 
     def stop(self, number=signal.SIGTERM):
         self.process.send_signal(number)
@@ -112,8 +122,88 @@ def test_what_it_refuses(service, body, status, message):
 
 
 def test_a_body_that_never_says_its_size_is_bounded(service):
-    found, answer, _ = service.request("POST", "/translate", iter([b"x" * 10_000] * 100))
+    found, answer, _ = service.request("POST", "/translate", iter([b"x" * 10_000] * 100), **JSON)
     assert found == 413 and b"at most" in answer
+
+
+@pytest.mark.parametrize(
+    "headers, status",
+    [
+        (JSON, 200),
+        ({"Content-Type": "Application/JSON; charset=utf-8"}, 200),
+        (JSON | {"Origin": "http://127.0.0.1:PORT"}, 200),
+        ({}, 415),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        (JSON | {"Origin": "http://elsewhere.example"}, 403),
+        (JSON | {"Origin": "http://127.0.0.1:1"}, 403),
+        (JSON | {"Origin": "null"}, 403),
+        (JSON | {"Host": "elsewhere.example"}, 400),  # DNS rebinding
+        (JSON | {"Host": "elsewhere.example", "Origin": "http://elsewhere.example"}, 400),
+    ],
+)
+def test_pages_of_other_sites_get_nothing(service, headers, status):
+    named = {name: value.replace("PORT", str(service.port)) for name, value in headers.items()}
+    found, answer, sent = service.request("POST", "/translate", b'{"text": "the cat"}', **named)
+    assert found == status, answer
+    assert not [name for name in sent if name.lower().startswith("access-control-")]
+
+
+@pytest.fixture(scope="module")
+def impatient(prepared):
+    """A service with few connections and little time; its log is empty in the end."""
+    running = Service(prepared("sentencepiece"), "--timeout", "2", "--queue", "1",
+                      "--max-lines", "1")  # fmt: skip
+    yield running
+    assert running.stop() == (0, "")
+
+
+HALVES = {"nothing": b"", "head": HEAD, "body": HEAD + b'Content-Length: 19\r\n\r\n{"text": "'}
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_half_sent_requests_hold_nobody_up(impatient, half):
+    held = [impatient.connect(HALVES[half]) for _ in range(200)]
+    deadline = time.monotonic() + 1.5  # the service has closed none of these for their age yet
+    while time.monotonic() < deadline:
+        assert impatient.request("GET", "/health")[0] == 200
+        assert impatient.translate({"text": "the cat"})[0] == 200
+    for connection in held:
+        connection.settimeout(10)
+        with connection, contextlib.suppress(ConnectionResetError):
+            assert connection.recv(1) == b""
+
+
+@pytest.mark.parametrize("half", [HEAD, HEAD + b"Content-Length: 1000\r\n\r\n"])
+def test_a_trickle_of_bytes_wins_no_time(impatient, half):
+    with impatient.connect(half) as connection:
+        begun = time.monotonic()
+        connection.settimeout(0.1)
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+            while time.monotonic() < begun + 20:
+                connection.sendall(b"x")
+                with contextlib.suppress(TimeoutError):
+                    assert connection.recv(1) == b""
+                    break
+    assert 1 < time.monotonic() - begun < 10
+
+
+def test_a_slow_client_is_waited_for(impatient):
+    body = b'{"text": "the cat"}'
+    with impatient.connect(HEAD) as connection:
+        time.sleep(0.5)
+        connection.sendall(b"Content-Length: %d\r\n\r\n" % len(body) + body[:10])
+        time.sleep(0.5)
+        connection.sendall(body[10:])
+        assert connection.recv(12) == b"HTTP/1.1 200"
+
+
+def test_clients_that_leave_are_no_errors(impatient):
+    """What the fixture finds in the log, if they are."""
+    whole = HEAD + b'Content-Length: 19\r\n\r\n{"text": "the cat"}'
+    for end in (len(HEAD) // 2, len(whole) - 5, len(whole)):
+        impatient.connect(whole[:end]).close()
+    assert impatient.translate({"text": "the cat"})[0] == 200
 
 
 def test_other_addresses_and_names_are_refused(service):
@@ -161,7 +251,8 @@ def test_too_many_that_wait_are_told_to_come_again(prepared):
     try:
         text = json.dumps({"text": "the quick cat sees the house slowly " * 40})
         with ThreadPoolExecutor(12) as clients:
-            found = list(clients.map(lambda _: busy.request("POST", "/translate", text), range(12)))
+            found = list(clients.map(lambda _: busy.request("POST", "/translate", text, **JSON),
+                                     range(12)))
         statuses = [status for status, _, _ in found]
         assert set(statuses) == {200, 503} and statuses.count(200) >= 2
         refused = next(f for f in found if f[0] == 503)

@@ -1,6 +1,7 @@
 """Raw text in, raw text out: one line for each line, and the same as fairseq-generate gives."""
 
 import argparse
+import os
 import random
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import pytest
 
 from transformer_plugin import cli
 from transformer_plugin.analysis.hypotheses import detokenise, read_hypotheses
+from transformer_plugin.checkpoints.safe_loading import load
+from transformer_plugin.checkpoints.saving import save
 from transformer_plugin.translation.translator import add_model_arguments, load_translator
 
 REPO = Path(__file__).resolve().parents[2]
@@ -94,6 +97,28 @@ def test_output_is_written_whole_or_not_at_all(run_folder, tmp_path, capsys):
     assert first and not second and "\r" not in first
 
 
+def test_a_pipe_stays_a_pipe_and_a_link_a_link(prepared, tmp_path):
+    run, pipe, link = prepared("sentencepiece"), tmp_path / "pipe", tmp_path / "link"
+    text = tmp_path / "text"
+    text.write_text("the cat\n")
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "target")
+    with os.fdopen(os.open(pipe, os.O_RDWR), "rb") as reading:
+        assert cli.main(command(run, "--input", str(text), "--output", str(pipe))) == 0
+        translation = reading.readline()
+    assert pipe.is_fifo() and translation.strip()
+    assert cli.main(command(run, "--input", str(text), "--output", str(link))) == 0
+    assert link.is_symlink() and (tmp_path / "target").read_bytes() == translation
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize("stream", ["stdin", "stdout"])
+def test_a_closed_stream_is_named(prepared, monkeypatch, capsys, stream):
+    monkeypatch.setattr(sys, stream, None)
+    assert cli.main(command(prepared("sentencepiece"))) == 2
+    assert f"standard {stream.removeprefix('std')}put is closed" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "flags, message",
     [
@@ -101,6 +126,10 @@ def test_output_is_written_whole_or_not_at_all(run_folder, tmp_path, capsys):
         (["--input", "/nowhere/text"], "/nowhere/text"),
         (["--subwords", "/nowhere"], "holds neither joint.model nor joint.codes"),
         (["--part-length", "0"], "--part-length is at least 1"),
+        (["--beam", "0"], "--beam is at least 1"),
+        (["--lenpen", "nan"], "--lenpen a finite number"),
+        (["--buffer", "-1"], "--buffer is at least 1"),
+        (["--output", "/"], "/ is a folder: name a file by --output"),
         (["-s", "fr", "-t", "de"], "dict.fr.txt: no such dictionary"),
     ],
 )
@@ -108,6 +137,55 @@ def test_what_is_missing_is_named(prepared, capsys, flags, message):
     assert cli.main(command(prepared("sentencepiece"), *flags)) == 2
     error = capsys.readouterr().err
     assert message in error and len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["translate", "DATA"], ["serve", "DATA", "--port", "0"],
+              ["attention", "--data", "DATA", "--text", "x", "--output", "FOLDER/page.html"]]
+)  # fmt: skip
+def test_languages_are_those_of_the_training(prepared, tmp_path, capsys, words):
+    run = prepared("sentencepiece")
+    places = {"DATA": run / "data-bin", "FOLDER/page.html": tmp_path / "page.html"}
+    checkpoint = run / "checkpoints/averaged.pt"
+    more = ["--path", checkpoint, "--cpu", "-s", "de", "-t", "en"]
+    assert cli.main([str(places.get(word, word)) for word in [*words, *more]]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{checkpoint}: trained to translate en to de, not de to en" in line
+    assert "give -s en -t de" in line and not list(tmp_path.iterdir())
+
+
+def test_data_of_the_other_direction_is_refused_without_a_flag_too(prepared, tmp_path, capsys):
+    run = prepared("sentencepiece")
+    for path in (run / "data-bin").glob("*.*"):
+        (tmp_path / path.name.replace(".en-de.", ".de-en.")).symlink_to(path)
+    words = ["translate", tmp_path, "--subwords", run / "subwords", "--cpu", "--path"]
+    assert cli.main([*map(str, words), str(run / "checkpoints/averaged.pt")]) == 2
+    assert "trained to translate en to de, not de to en" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("header", ["cfg", "args", "neither"])
+def test_old_headers_name_languages_and_others_need_not(prepared, tmp_path, header, capsys):
+    """The second of an ensemble, so that it is told which file is meant."""
+    run, changed = prepared("sentencepiece"), tmp_path / "changed.pt"
+    state = load(run / "checkpoints/averaged.pt")
+    sections = state["cfg"]
+    languages = {"source_lang": "de", "target_lang": "fr"} if header != "neither" else {}
+    sections["task"] = {k: v for k, v in sections["task"].items() if "_lang" not in k} | languages
+    if header == "args":
+        # fairseq's older header: the options of all sections side by side.
+        options = sections["model"] | sections["task"]
+        options |= {"arch": sections["model"]["_name"], "task": "vaswani_translation"}
+        state["args"] = argparse.Namespace(**options, optimizer=None, lr_scheduler="fixed")
+        state["cfg"] = None
+    save(state, changed)
+    words = command(run, "--input", str(run / "raw/test.en"), "--beam", "1")
+    words[words.index("--path") + 1] = f"{run / 'checkpoints/averaged.pt'}:{changed}"
+    assert cli.main(words) == (0 if header == "neither" else 2)
+    error = capsys.readouterr().err
+    if header == "neither":
+        assert error == ""
+    else:
+        assert f"{changed}: trained to translate de to fr, not en to de" in error
 
 
 @pytest.mark.parametrize(

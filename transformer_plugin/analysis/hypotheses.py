@@ -16,11 +16,14 @@ def read_hypotheses(log: Path) -> list[str]:
         ValueError: there is none, or a sentence is missing.
     """
     best: dict[int, str] = {}
-    with log.open(encoding="utf-8", newline="\n") as lines:
+    with log.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
-            if not line.startswith("D-"):
+            if not line.startswith(b"D-"):
                 continue
-            fields = line.rstrip("\n").split("\t", 2)
+            try:
+                fields = line.removesuffix(b"\n").decode("utf-8").split("\t", 2)
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{log}:{number}: not UTF-8 at byte {error.start + 1}") from None
             if len(fields) != 3 or not fields[0][2:].isdigit():
                 raise ValueError(f"{log}:{number}: expected D-NUMBER, score and text, got {line!r}")
             best.setdefault(int(fields[0][2:]), fields[2])

@@ -57,7 +57,7 @@ def main(args: argparse.Namespace) -> None:
     """Prints the scores and writes ``--output``.
 
     Raises:
-        ValueError: the texts have different numbers of lines, or one is in subwords.
+        ValueError: the texts are empty, have different numbers of lines, or one is in subwords.
     """
     hypotheses, references = read_lines(args.hypotheses), read_lines(args.reference)
     if len(hypotheses) != len(references):
@@ -65,6 +65,8 @@ def main(args: argparse.Namespace) -> None:
             f"{args.hypotheses} has {len(hypotheses)} lines, {args.reference}"
             f" {len(references)}: they must be translations of the same test set"
         )
+    if not references:
+        raise ValueError(f"{args.reference} is empty: expected one reference a line")
     check_plain(args.hypotheses, hypotheses)
     check_plain(args.reference, references)
     scores = score(hypotheses, references, args.lowercase)

@@ -23,20 +23,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Translates ``--input``; the file ``--output`` appears when all of it is there."""
+    """Translates ``--input``; the file ``--output`` appears when all of it is there.
+
+    Raises:
+        OSError: a file is missing or not to be written.
+        ValueError: an option that means nothing, or a closed stream.
+    """
+    if args.buffer is not None and args.buffer < 1:
+        raise ValueError("--buffer is at least 1")
+    for stream, option in ((sys.stdin, "input"), (sys.stdout, "output")):
+        if stream is None and not getattr(args, option):
+            raise ValueError(f"the standard {option} is closed: name a file by --{option}")
+    if args.output and args.output.is_dir():
+        raise IsADirectoryError(f"{args.output} is a folder: name a file by --output")
     name = str(args.input or "standard input")
     with args.input.open("rb") if args.input else contextlib.nullcontext(sys.stdin.buffer) as lines:
         translator = load_translator(args)
         size = args.buffer or (1 if lines.isatty() else 1000)
         found = translated(translator, _blocks(sentences(lines, name), size))
         if args.output:
-            partial = args.output.with_name(args.output.name + ".partial")
-            try:
-                with partial.open("w", encoding="utf-8", newline="\n") as file:
-                    file.writelines(found)
-                os.replace(partial, args.output)
-            finally:
-                partial.unlink(missing_ok=True)
+            _write(args.output, found)
             return
         try:
             for line in found:
@@ -44,6 +50,21 @@ def main(args: argparse.Namespace) -> None:
                 sys.stdout.buffer.flush()
         except BrokenPipeError:  # as by `| head`: nobody wants the rest
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write(output: Path, lines: Iterator[str]) -> None:
+    if output.exists() and not output.is_file():  # a device or a pipe must stay what it is
+        with output.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
+        return
+    output = output.resolve()  # what a symbolic link means
+    partial = output.with_name(output.name + ".partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
+        os.replace(partial, output)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def translated(translator: Translator, blocks: Iterator[list[str]]) -> Iterator[str]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import ipaddress
+import math
+import resource
 import signal
 import socket
 from typing import Any
@@ -12,6 +15,7 @@ from .translator import Part, Translation, Translator, add_model_arguments, load
 from .waiting_line import Answer, Job, WaitingLine
 
 _MOST_SHOWN = 150  # subwords of a side whose attention is shown: 22,500 weights a layer
+_SPARE = 100  # connections
 _STOP_SECONDS = 30  # that requests under way have when the service is stopped
 
 
@@ -27,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="of a request (default %(default)s)")
     parser.add_argument("--queue", type=int, default=64, metavar="REQUESTS",
                         help="that may wait (default %(default)s)")
+    parser.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS",
+                        help="for a client to send a request (default %(default)g)")
 
 
 def main(args: argparse.Namespace) -> None:
@@ -38,9 +44,12 @@ def main(args: argparse.Namespace) -> None:
     """
     if min(args.max_body, args.max_lines, args.queue) < 1:
         raise ValueError("--max-body, --max-lines and --queue are at least 1")
+    if not 0 < args.timeout < math.inf:
+        raise ValueError("--timeout is a number of seconds above 0")
     try:
         import uvicorn
 
+        from .connections import Connections
         from .web import Bounds, application
     except ImportError as error:
         raise ValueError(
@@ -52,22 +61,24 @@ def main(args: argparse.Namespace) -> None:
             WaitingLine(lambda jobs: answer(translator, jobs), args.queue, args.max_lines),
             Bounds(args.max_body, args.max_lines),
             _about(translator, args),
-            ["127.0.0.1", "localhost"] if args.host in ("127.0.0.1", "localhost") else ["*"],
+            _names(args.host),
         )
+        connections = Connections(_most_connections(args), args.timeout)
         server = uvicorn.Server(
             uvicorn.Config(
                 app,
-                log_level="warning",
+                http=connections.protocol,
+                ws="none",
+                log_level="error",
                 server_header=False,
-                # Connections: those that wait, those that are answered, and some to be refused.
-                limit_concurrency=4 * args.queue + args.max_lines,
                 timeout_graceful_shutdown=_STOP_SECONDS,
             )
         )
         for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again when it is done
             signal.signal(number, lambda *_: None)
         port = listener.getsockname()[1]
-        print(f"http://{args.host}:{port} translates; Ctrl-C stops it", flush=True)
+        host = f"[{args.host}]" if ":" in args.host else args.host
+        print(f"http://{host}:{port} translates; Ctrl-C stops it", flush=True)
         server.run(sockets=[listener])
 
 
@@ -112,6 +123,24 @@ def _about(translator: Translator, args: argparse.Namespace) -> dict[str, Any]:
         "max_body": args.max_body,
         "max_lines": args.max_lines,
     }
+
+
+def _most_connections(args: argparse.Namespace) -> int:
+    """Room for those whose requests wait or are answered, and for others to be told so, within the
+    files that a process may have open."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 2 * (args.queue + args.max_lines) + _SPARE
+    return most if files == resource.RLIM_INFINITY else min(most, max(files - _SPARE, 1))
+
+
+def _names(host: str) -> list[str]:
+    """What requests may call this host. A service for this machine alone answers to no other name:
+    the page of a site whose name is changed to mean this machine (DNS rebinding) gets nothing."""
+    try:
+        is_local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_local = False
+    return ["localhost", "127.0.0.1", "[::1]", host] if is_local else ["*"]
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch import Tensor, nn
 
+from ..checkpoints.languages import check_languages
 from ..decode_precision import PRECISIONS
 from ..generator import CALL_TOKENS
 from .subwords import Prepared, Subwords, load_subwords
@@ -186,8 +188,11 @@ def load_translator(args: argparse.Namespace) -> Translator:
 
     Raises:
         FileNotFoundError: data, checkpoint or subword model is missing.
-        ValueError: one of them is damaged, or does not belong to the others.
+        ValueError: one of them is damaged, or does not belong to the others, or an option means
+            nothing.
     """
+    if args.beam < 1 or not math.isfinite(args.lenpen):
+        raise ValueError("--beam is at least 1, and --lenpen a finite number")
     for path in utils.split_paths(args.path):
         if not Path(path).is_file():
             raise FileNotFoundError(
@@ -204,13 +209,20 @@ def load_translator(args: argparse.Namespace) -> Translator:
     subwords = load_subwords(
         args.subwords or prepared.subwords, source, target, args.lowercase or prepared.lowercase
     )
-    models, _ = checkpoint_utils.load_model_ensemble(utils.split_paths(args.path), task=task)
+    models = [_load_model(path, task) for path in utils.split_paths(args.path)]
     for model in models:
         if torch.cuda.is_available() and not args.cpu:
             model.cuda()
         model.prepare_for_inference_(cfg)
     generator = task.build_generator(models, cfg.generation)
     return Translator(task, models, generator, subwords, args.part_length)
+
+
+def _load_model(path: str, task: tasks.FairseqTask) -> nn.Module:
+    state = checkpoint_utils.load_checkpoint_to_cpu(path)
+    check_languages(path, state, task.cfg.source_lang, task.cfg.target_lang)
+    (model,), _ = checkpoint_utils.load_model_ensemble([path], task=task, state=state)
+    return model
 
 
 def _configuration(args: argparse.Namespace) -> Any:

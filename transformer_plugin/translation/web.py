@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
@@ -58,6 +58,7 @@ def application(line: WaitingLine, bounds: Bounds, about: dict[str, Any], hosts:
         return JSONResponse({"status": "ok", **counts, **about})
 
     async def translate(request: Request) -> Response:
+        check_sender(request)
         job = parse(await body(request, bounds.body), bounds.lines)
         try:
             return JSONResponse({"translations": await line.answer(job)})
@@ -91,19 +92,39 @@ def application(line: WaitingLine, bounds: Bounds, about: dict[str, Any], hosts:
     )
 
 
+def check_sender(request: Request) -> None:
+    """Refuses what the page of another site can have a browser send here.
+
+    Without leave, which this service never gives, such a page can send forms and plain text alone,
+    and the browser names the page's site.
+
+    Raises:
+        HTTPException: 403: the page is of another site; 415: the body is not declared as JSON.
+    """
+    origin, host = request.headers.get("origin"), request.headers.get("host", "")
+    if origin is not None and origin.partition("://")[2].lower() != host.lower():
+        raise HTTPException(403, f"pages of {origin} may not use this service")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise HTTPException(415, "send JSON, with the header Content-Type: application/json")
+
+
 async def body(request: Request, limit: int) -> bytes:
     """The body of a request.
 
     Raises:
-        HTTPException: 413: it is larger than ``limit`` bytes.
+        HTTPException: 400: its sender has gone; 413: it is too large.
     """
     found, size = bytearray(), 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size <= limit:
-            found += chunk
-        if size > _READ_AND_DROPPED:
-            break
+    try:
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size <= limit:
+                found += chunk
+            if size > _READ_AND_DROPPED:
+                break
+    except ClientDisconnect:
+        raise HTTPException(400, "the request ends too early") from None
     if size > limit:
         raise HTTPException(413, f"at most {limit:,} bytes a request")
     return bytes(found)

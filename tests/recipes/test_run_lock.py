@@ -1,0 +1,80 @@
+"""A run folder has one recipe at a time, whichever it is and however the one before ended."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from stand_ins import recipes
+
+# Ends when the file `go` is there; ignores that its recipe has ended.
+GENERATE = """
+trap '' TERM
+echo begun > "$HERE/begun.$$"
+until [[ -e $HERE/go ]]; do sleep 0.01; done
+echo H-0
+"""
+PLUGIN = '[[ $1 != hypotheses ]] || touch "$RUNS/toy/hypotheses.txt"'
+
+
+@pytest.fixture
+def env(tmp_path):
+    found = recipes(tmp_path, fairseq_generate=GENERATE, transformer_plugin=PLUGIN)
+    (tmp_path / "runs/toy/checkpoints").mkdir()
+    (tmp_path / "runs/toy/checkpoints/averaged.pt").write_text("weights")
+    return found
+
+
+def start(tmp_path, env, verb, *flags, **knobs):
+    return subprocess.Popen(
+        [tmp_path / f"recipes/{verb}.sh", "toy", *flags], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, env=env | knobs, start_new_session=True,
+    )  # fmt: skip
+
+
+def begun(tmp_path):
+    deadline = time.monotonic() + 30
+    while not list(tmp_path.glob("begun.*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_each_other_verb_is_refused_and_the_first_ends_whole(tmp_path, env):
+    first = start(tmp_path, env, "run", "--from", "generate", "--to", "generate")
+    begun(tmp_path)
+    for verb in ("prepare", "train", "average", "generate", "score"):
+        second = start(tmp_path, env, verb)
+        output = second.communicate(timeout=30)[0]
+        assert second.returncode == 2 and len(output.splitlines()) == 1, output
+        assert f"run.sh (process {first.pid} on " in output and "at work in this folder" in output
+    (tmp_path / "go").touch()
+    output = first.communicate(timeout=30)[0]
+    assert first.returncode == 0, output
+    assert len(list(tmp_path.glob("begun.*"))) == 1
+    assert (tmp_path / "runs/toy/generate.log").read_text() == "H-0\n"
+
+
+def test_a_command_that_outlives_its_recipe_keeps_the_lock(tmp_path, env):
+    first = start(tmp_path, env, "generate")
+    begun(tmp_path)
+    os.kill(first.pid, signal.SIGKILL)
+    second = start(tmp_path, env, "generate")
+    assert f"generate.sh (process {first.pid} on" in second.communicate(timeout=30)[0]
+    (tmp_path / "go").touch()
+    first.communicate()
+    third = start(tmp_path, env, "generate")
+    output = third.communicate(timeout=30)[0]
+    assert third.returncode == 0, output
+
+
+def test_what_only_looks_and_other_machines_need_no_lock(tmp_path, env):
+    first = start(tmp_path, env, "generate")
+    begun(tmp_path)
+    for verb, flags, knobs in (("score", (), {"NODE_RANK": "1"}), ("score", ("--dry-run",), {}),
+                               ("translate", (), {})):
+        done = start(tmp_path, env, verb, *flags, **knobs)
+        output = done.communicate(timeout=30)[0]
+        assert "at work" not in output
+    (tmp_path / "go").touch()
+    first.communicate()
