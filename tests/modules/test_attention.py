@@ -7,6 +7,7 @@ import torch
 
 from transformer_plugin.modules.attention import MultiHeadAttention, attention_weights
 from transformer_plugin.modules.attention_score import AttentionScore
+from transformer_plugin.modules.key_values import WholeSentences
 from transformer_plugin.modules.packing import Packing
 
 D, H, K, V = 12, 3, 5, 4
@@ -52,7 +53,7 @@ def test_self_attention_equals_loops(lengths, causal, need_weights):
     torch.nn.init.normal_(attention.query_key_value.bias)
     packing = Packing.of_lengths(lengths, 4)
     x = torch.randn(3, 4, D)
-    out, weights = attention(packing.pack(x), packing, causal=causal, need_weights=need_weights)
+    out, weights = attention(packing.pack(x), WholeSentences(packing, causal), need_weights)
 
     fused = attention.query_key_value
     parts = []
@@ -85,9 +86,8 @@ def test_encoder_decoder_attention_equals_loops(lengths):
     attention = MultiHeadAttention(D, H, K, K, encoder_decoder=True)
     source, target = Packing.of_lengths(lengths, 4), Packing.of_lengths(torch.tensor([1, 3, 2]), 3)
     memory, x = torch.randn(3, 4, D), torch.randn(3, 3, D)
-    out, weights = attention(
-        target.pack(x), target, source.pack(memory), source, need_weights=True
-    )
+    whole = WholeSentences(target, memory=source.pack(memory), memory_packing=source)
+    out, weights = attention(target.pack(x), whole, need_weights=True)
     q = project(x, attention.query, H, K)
     key, value = torch.nn.Linear(D, H * K), torch.nn.Linear(D, H * K)
     key.weight.data, value.weight.data = attention.key_value.weight.data.chunk(2)
@@ -102,7 +102,7 @@ def test_encoder_decoder_attention_equals_loops(lengths):
     expected = expected + attention.output.bias.double()
     torch.testing.assert_close(out.double(), target.pack(expected), atol=1e-5, rtol=1e-5)
     assert weights.shape == (3, H, 3, 4)
-    fused, _ = attention(target.pack(x), target, source.pack(memory), source)
+    fused, _ = attention(target.pack(x), whole)
     torch.testing.assert_close(fused, out, atol=1e-6, rtol=1e-5)
 
 
@@ -124,12 +124,12 @@ def test_window_is_restricted_self_attention(lengths, causal):
     attention = MultiHeadAttention(D, H, K, K, window=1)
     packing = Packing.of_lengths(lengths, 4)
     x = packing.pack(torch.randn(3, 4, D))
-    out, weights = attention(x, packing, causal=causal, need_weights=True)
+    out, weights = attention(x, WholeSentences(packing, causal), need_weights=True)
     for i in range(4):
         for j in range(4):
             near = abs(i - j) <= 1 and (j <= i or not causal)
             assert bool((weights[0, :, i, j] > 0).all()) == near
-    fused, _ = attention(x, packing, causal=causal)
+    fused, _ = attention(x, WholeSentences(packing, causal))
     torch.testing.assert_close(fused, out, atol=1e-6, rtol=1e-5)
 
 
@@ -163,4 +163,33 @@ def test_unknown_score_names_the_known():
 def test_encoder_decoder_attention_without_memory_says_so():
     attention = MultiHeadAttention(D, H, K, K, encoder_decoder=True)
     with pytest.raises(ValueError, match="memory"):
-        attention(torch.randn(2, D), Packing.of_lengths(torch.tensor([2]), 2))
+        attention(torch.randn(1, 2, D))
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
+@pytest.mark.parametrize("encoder_decoder", [False, True])
+def test_padded_sentences_are_the_packed_ones(lengths, encoder_decoder, left):
+    """Without ``key_values``: rectangles and a padding mask, on either side."""
+    attention = MultiHeadAttention(D, H, encoder_decoder=encoder_decoder)
+    assert (attention.d_k, attention.d_v) == (D // H, D // H)
+    packing = Packing.of_lengths(lengths, 4)
+    mask = packing.padding_mask.flip(1) if left else packing.padding_mask
+    x, memory = torch.randn(3, 4, D), torch.randn(3, 4, D)
+    if encoder_decoder:
+        asking = Packing.of_lengths(torch.tensor([4, 4, 4]), 4)
+        out, weights = attention(x, need_weights=True, memory=memory, padding_mask=mask)
+        whole = WholeSentences(asking, memory=memory[~mask], memory_packing=packing)
+        expected, expected_weights = attention(asking.pack(x), whole, need_weights=True)
+        assert out.equal(asking.pad(expected))
+    else:
+        out, weights = attention(x, need_weights=True, padding_mask=mask, causal=True)
+        whole = WholeSentences(packing, causal=True)
+        expected, expected_weights = attention(x[~mask], whole, need_weights=True)
+        assert out[~mask].equal(expected) and out[mask].eq(0).all()
+    assert out.shape == x.shape and weights.equal(expected_weights)
+
+
+def test_width_that_heads_do_not_divide_needs_their_widths():
+    with pytest.raises(ValueError, match="give d_k and d_v"):
+        MultiHeadAttention(10, 3)
+    assert MultiHeadAttention(10, 3, 4, 5)(torch.randn(2, 6, 10))[0].shape == (2, 6, 10)

@@ -1,18 +1,22 @@
-"""Dropout: its rate, its scale and its gradient."""
+"""Dropout: its rate, its scale and its gradient, by the plain function and by what stands for it."""
 
 import pytest
 import torch
 
-from transformer_plugin.modules.dropout import dropout, kept, residual_dropout
+from transformer_plugin.modules.dropout import dropout
+
+BOTH = pytest.mark.parametrize("function", [dropout.plain, dropout], ids=["plain", "operation"])
 
 
+@BOTH
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_each_element_is_dropped_with_the_rate(rate, dtype):
+def test_each_element_is_dropped_with_the_rate(function, rate, dtype):
     torch.manual_seed(0)
-    mask = kept(torch.empty(1000, 999, dtype=dtype), rate)
-    assert mask.dtype == dtype and set(mask.unique().tolist()) == {0.0, 1.0}
-    dropped = 1 - mask.float()
+    out = function(torch.ones(1000, 999, dtype=dtype), rate)
+    kept = torch.tensor(1 / (1 - rate)).to(dtype).item()
+    assert out.dtype == dtype and out.unique().tolist() == pytest.approx([0.0, kept], rel=0.005)
+    dropped = out.eq(0).float()
     deviation = (rate * (1 - rate) / dropped.numel()) ** 0.5
     assert abs(dropped.mean().item() - rate) < 5 * deviation
     for lane in range(4):  # elements that share a random number are independent
@@ -21,24 +25,25 @@ def test_each_element_is_dropped_with_the_rate(rate, dtype):
     assert pairs == pytest.approx(rate**2, rel=0.03)
 
 
-def test_what_is_kept_is_scaled_and_gradients_follow():
-    x, y = torch.ones(40, 50, requires_grad=True), torch.full((40, 50), 2.0, requires_grad=True)
-    out = residual_dropout(x, y, 0.2)
-    assert torch.equal(out.detach().unique(), torch.tensor([1.0, 1.0 + 2 / 0.8]))
+@BOTH
+def test_what_is_kept_is_scaled_and_gradients_follow(function):
+    y = torch.full((40, 50), 2.0, requires_grad=True)
+    out = function(y, 0.2)
+    assert torch.equal(out.detach().unique(), torch.tensor([0.0, 2 / 0.8]))
     out.sum().backward()
-    assert x.grad.eq(1).all()
-    torch.testing.assert_close(y.grad, (out.detach() > 1) * (1 / 0.8))
+    torch.testing.assert_close(y.grad, (out.detach() > 0) * (1 / 0.8))
 
 
-def test_the_seed_decides():
+@BOTH
+def test_the_seed_decides(function):
     def draw():
         torch.manual_seed(5)
-        return dropout(torch.ones(100), 0.4)
+        return function(torch.ones(100), 0.4)
 
     assert torch.equal(draw(), draw())
 
 
-def test_rate_zero_changes_nothing():
+@BOTH
+def test_rate_zero_changes_nothing(function):
     x = torch.randn(5)
-    assert dropout(x, 0.0) is x
-    assert torch.equal(residual_dropout(x, x, 0.0), 2 * x)
+    assert function(x, 0.0) is x

@@ -4,26 +4,29 @@ import pytest
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
+from transformer_plugin.modules.key_values import WholeSentences
 from transformer_plugin.modules.layers import DecoderLayer, EncoderLayer, LayerShape
 from transformer_plugin.modules.packing import Packing
 
 LENGTHS = torch.tensor([5, 9, 2])
 
 
-def trained(build, recompute):
+def trained(build, checkpointed):
     """Gradients of an update with dropout, and the bytes kept from forward to backward."""
     torch.manual_seed(0)
-    shape = LayerShape(32, 64, 2, 16, 16, dropout=0.3, checkpoint_activations=recompute)
+    shape = LayerShape(32, 64, 2, 16, 16, dropout=0.3, checkpoint_activations=checkpointed)
     layer = build(shape)
     packing = Packing.of_lengths(LENGTHS, int(LENGTHS.max()))
     x = torch.randn(int(LENGTHS.sum()), 32, requires_grad=True)
-    memory = [] if build is EncoderLayer else [torch.randn_like(x, requires_grad=True), packing]
+    memory = None if build is EncoderLayer else torch.randn_like(x, requires_grad=True)
+    whole = WholeSentences(packing, build is DecoderLayer, memory, packing)
     kept = []
     with saved_tensors_hooks(lambda t: kept.append(t.nbytes) or t, lambda t: t):
-        y = layer(x, packing, *memory)[0]
+        y = layer(x, whole)[0]
     after_forward = sum(kept)
     loss = y.square().sum()
-    return [y, *torch.autograd.grad(loss, [x, *memory[:1], *layer.parameters()])], after_forward
+    inputs = [x] if memory is None else [x, memory]
+    return [y, *torch.autograd.grad(loss, [*inputs, *layer.parameters()])], after_forward
 
 
 @pytest.mark.parametrize("build", [EncoderLayer, DecoderLayer])
@@ -41,5 +44,5 @@ def test_nothing_is_computed_twice_without_gradients():
     layer.feed_forward.register_forward_hook(lambda *_: calls.append(1))
     packing = Packing.of_lengths(LENGTHS, int(LENGTHS.max()))
     with torch.no_grad():
-        layer(torch.randn(int(LENGTHS.sum()), 32), packing)
+        layer(torch.randn(int(LENGTHS.sum()), 32), WholeSentences(packing))
     assert calls == [1]
