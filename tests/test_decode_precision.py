@@ -1,18 +1,14 @@
 """Arithmetic of decoding, and batches that are translated side by side."""
 
-import threading
-
 import pytest
 import torch
-from torch import nn
 
 from transformer_plugin import generator as generator_module
 from transformer_plugin.decode_precision import in_precision
 from transformer_plugin.generator import VaswaniGenerator
-from transformer_plugin.modules import product_type
-from transformer_plugin.modules.logit_chunks import LogitChunks
-from transformer_plugin.modules.thread_pool import map_in_threads
-from transformer_plugin.next_tokens import Rules
+from transformer_plugin.modules.operation import Kernel
+from transformer_plugin.modules.products import product_type
+from transformer_plugin.search.next_tokens import Rules
 
 PAD, EOS = 1, 2
 RULES = Rules(3, lambda length: length, "first-finished", eos=EOS, pad=PAD, unk=3)
@@ -30,8 +26,8 @@ def test_int8_is_a_rounding_of_fp32(build, batch):
 
 @pytest.mark.parametrize("faster", [torch.bfloat16, torch.float32])
 def test_bf16_rounds_the_weights_and_takes_the_faster_products(build, monkeypatch, faster):
-    is_bf16_faster = faster == torch.bfloat16
-    monkeypatch.setattr(product_type, "_is_bf16_faster", lambda: is_bf16_faster)
+    slow = Kernel(lambda weight: weight.dtype != faster, lambda weight: faster)
+    monkeypatch.setattr(product_type, "kernels", [slow])
     exact = build(seed=2)
     model = in_precision(build(seed=2), "bf16")
     for rounded, whole in zip(model.parameters(), exact.parameters(), strict=True):
@@ -73,34 +69,3 @@ def test_batches_side_by_side_give_what_one_gives(build, monkeypatch):
         for mine, theirs in zip(first, other, strict=True):
             assert [tokens for tokens, _ in mine] == [tokens for tokens, _ in theirs]
             assert [s for _, s in mine] == pytest.approx([s for _, s in theirs], abs=1e-5)
-
-
-def test_threads_meet_and_compute_in_one_thread_each():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    meeting = threading.Barrier(2, timeout=20)  # breaks where one waits for the other's end
-
-    def work(number):
-        meeting.wait()
-        return number, torch.get_num_threads()
-
-    try:
-        assert map_in_threads(work, [3, 4]) == [(3, 1), (4, 1)]
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(threads)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_logits_in_chunks_are_the_projection(dtype):
-    torch.manual_seed(0)
-    projection = nn.Linear(8, 300_000, bias=False, dtype=dtype)  # 64 rows a chunk
-    features = torch.randn(150, 8, dtype=dtype)
-    with torch.no_grad():
-        expected = projection(features).float()
-        rows = []
-        for chunk, logits in LogitChunks(projection)(features):
-            assert logits.dtype == dtype
-            rows += range(150)[chunk]
-            assert torch.allclose(logits.float(), expected[chunk], atol=1e-5)
-    assert rows == list(range(150))

@@ -1,0 +1,106 @@
+"""Beam search against brute force, and its rules."""
+
+import functools
+import itertools
+import math
+
+import pytest
+import torch
+
+from transformer_plugin.modules.length_penalty import (
+    fairseq_length_penalty,
+    gnmt_length_penalty,
+)
+from transformer_plugin.search.beam_search import beam_search
+from transformer_plugin.search.finished_hypotheses import FinishedHypotheses
+from transformer_plugin.search.next_tokens import Rules
+
+EOS, PAD, UNK = 2, 1, 3
+
+
+def rules(beam_size, alpha=0.6, stop_rule="bound"):
+    lp = functools.partial(gnmt_length_penalty, alpha=alpha)
+    return Rules(beam_size, lp, stop_rule, EOS, PAD, UNK)
+
+
+class Table:
+    """A tiny language: log-probabilities of a token given the two before it, from a table."""
+
+    def __init__(self, vocabulary, seed):
+        generator = torch.Generator().manual_seed(seed)
+        logits = 2 * torch.randn(vocabulary, vocabulary, vocabulary, generator=generator)
+        logits[..., PAD] = -math.inf
+        self.log_p = logits.log_softmax(-1)
+        self.past = torch.full((1, 1), EOS)
+
+    def step(self, tokens):
+        self.present = tokens
+        yield slice(0, tokens.numel()), self.log_p[self.past, tokens].flatten(0, 1)
+
+    def reorder(self, parents):
+        self.past = self.present.gather(1, parents)
+
+    def select(self, sentences):
+        pass
+
+    def score_of(self, sequence):
+        total, past, present = 0.0, EOS, EOS
+        for token in sequence:
+            total += float(self.log_p[past, present, token])
+            past, present = present, token
+        return total
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("max_length", [1, 4])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+def test_a_wide_beam_finds_what_brute_force_finds(seed, max_length, alpha):
+    """All sequences of up to max_length words of a vocabulary of 3, ended by end of sentence."""
+    vocabulary, beam_size = 6, 81
+    words = [0, 3, 4, 5][1:]
+    table = Table(vocabulary, seed)
+    table.log_p[..., 0] = -math.inf
+    table.log_p = table.log_p.log_softmax(-1)
+    expected = []
+    for length in range(1, max_length + 1):
+        for body in itertools.product(words, repeat=length):
+            sequence = [*body, EOS]
+            penalty = ((5 + len(sequence)) / 6) ** alpha
+            expected.append((table.score_of(sequence) / penalty, sequence))
+    expected.sort(key=lambda pair: -pair[0])
+    found = beam_search(table, torch.tensor([max_length]), rules(beam_size, alpha=alpha))[0]
+    for hypothesis, (score, sequence) in zip(found[:10], expected, strict=False):
+        assert hypothesis.tokens.tolist() == sequence
+        assert hypothesis.score.item() == pytest.approx(score, abs=1e-5)
+    assert max(len(h.tokens) for h in found) <= max_length + 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_bound_stops_early_and_loses_nothing(seed, monkeypatch):
+    """With it and with a stop rule that waits for the longest, the best hypotheses are the same."""
+
+    def search(stop):
+        table = Table(8, seed)
+        steps = []
+        original = table.step
+        table.step = lambda tokens: steps.append(tokens) or original(tokens)
+        found = beam_search(table, torch.tensor([30]), rules(4, stop_rule=stop))
+        return [(h.tokens.tolist(), h.score.item()) for h in found[0]], len(steps)
+
+    bounded, steps = search("bound")
+    monkeypatch.setattr(
+        FinishedHypotheses, "done", lambda self, rows, step, live: step >= self.max_lengths[rows]
+    )
+    exhaustive, all_steps = search("bound")
+    assert bounded == exhaustive
+    assert steps < all_steps == 31
+
+
+def test_gnmt_penalty_is_equation_14():
+    assert gnmt_length_penalty(7, 0.6) == pytest.approx((12 / 6) ** 0.6)
+    assert fairseq_length_penalty(7, 0.6) == pytest.approx(7**0.6)
+
+
+def test_unknown_stop_rule_is_refused():
+    with pytest.raises(ValueError, match="bound or first-finished"):
+        beam_search(Table(8, 0), torch.tensor([3]), rules(2, stop_rule="never"))
