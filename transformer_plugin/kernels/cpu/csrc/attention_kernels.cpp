@@ -1,6 +1,6 @@
 // Attention over the rows of whole sentences, which lie one behind another, and its gradient:
 // no rectangle, no mask, and nothing kept for the way back but queries, keys and values.
-// Plain C functions for compiled_attention.py; tensors are given by their first element.
+// Plain C functions for attention.py; tensors are given by their first element.
 
 #include <algorithm>
 #include <cstdint>
@@ -93,7 +93,7 @@ void transpose(const float* from, int64_t rows, int64_t width, float* to, int64_
     }
 }
 
-struct Sentences {  // as compiled_attention.py's
+struct Sentences {  // as attention.py's
     int64_t count, heads, d_k, d_v;
     int64_t query_row, key_row, out_row;  // numbers from one row to the next
     const int32_t* starts;                // of the queries of each sentence, and their end

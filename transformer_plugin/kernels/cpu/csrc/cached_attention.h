@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kTogether = 4;  // queries; what they share is read once
 
-struct Attention {  // as compiled_cache.py's
+struct Attention {  // as decoder_cache.py's
     int64_t queries, heads, d_k, d_v, query_stride, row_stride, out_stride;
     float scale;
 };

@@ -1,6 +1,6 @@
 // One position of some hypotheses through all layers of a post-norm decoder (section 3.1), in one
 // call: what lies between the matrix products is done while it is in the cache, and other threads
-// of Python go on meanwhile. Plain C functions for compiled_step.py.
+// of Python go on meanwhile. Plain C functions for decoder_step.py.
 
 #include <algorithm>
 #include <cmath>
@@ -33,7 +33,7 @@ struct Map {  // a linear one, [out, in] and [out]; or the gain and bias of a no
 };
 
 template <class Number>
-struct Layer {  // as compiled_step.py's
+struct Layer {  // as decoder_step.py's
     Map<Number> query_key_value, output, norm;
     Map<Number> memory_query, memory_output, memory_norm;
     Map<Number> inner, outer, feed_forward_norm;
@@ -42,7 +42,7 @@ struct Layer {  // as compiled_step.py's
 };
 
 template <class Number>
-struct Step {  // as compiled_step.py's
+struct Step {  // as decoder_step.py's
     int64_t sentences, width, d_model, d_ff, heads, d_k, d_v, layers, steps, ancestor_stride;
     float scale, epsilon;
     Product<Number> product;

@@ -1,6 +1,6 @@
 // What torch has no kernel for in step-by-step decoding on a CPU: attention with one query a
 // hypothesis over keys that lie anywhere, and the likeliest classes with their normaliser.
-// Plain C functions for compiled_cache.py and candidates.py; tensors are given by their first
+// Plain C functions for decoder_cache.py and candidates.py; tensors are given by their first
 // element.
 
 #include <algorithm>

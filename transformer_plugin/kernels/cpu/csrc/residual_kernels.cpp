@@ -1,7 +1,7 @@
 // LayerNorm(x + Dropout(y)) and its gradient, each in one pass over the rows. What dropout keeps is
 // not stored: it is drawn again on the way back. So need the result not be: it can be normalised
 // again from the sum.
-// Plain C functions for compiled_residual.py; tensors are given by their first element, their rows
+// Plain C functions for residual.py; tensors are given by their first element, their rows
 // lie one behind another.
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace {
 
-struct Residual {  // as compiled_residual.py's
+struct Residual {  // as residual.py's
     int64_t rows, width;
     uint64_t seed;
     int64_t dropped;  // of 65,536 numbers

@@ -1,0 +1,27 @@
+"""The choice of candidates in one pass, where torch's own choice is another or none."""
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from transformer_plugin.kernels.cpu import library
+from transformer_plugin.kernels.cpu.candidates import likeliest_in_one_pass
+
+pytestmark = pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")
+
+
+def test_of_equal_logits_the_first_are_taken():
+    asked = torch.zeros(2, dtype=torch.int64)
+    found = likeliest_in_one_pass(torch.zeros(2, 500), 3, {0: -math.inf}, asked)
+    assert found.classes.tolist() == [[1, 2, 3]] * 2
+    assert_close(found.log_probs, torch.full((2, 3), -math.log(500)))
+
+
+def test_classes_that_no_one_may_choose_are_minus_infinity():
+    logits = torch.full((1, 70), -math.inf)
+    logits[0, 5] = 2.0
+    found = likeliest_in_one_pass(logits, 4, {}, torch.tensor([5]))
+    assert found.log_probs.tolist() == [[0.0, -math.inf, -math.inf, -math.inf]]
+    assert found.classes[0, 0] == 5

@@ -1,0 +1,44 @@
+"""Kernels without a compiler, and which tensors they take."""
+
+import pytest
+import torch
+
+from transformer_plugin.kernels.cpu import library
+from transformer_plugin.search.candidates import likeliest
+
+
+@pytest.fixture
+def fresh(tmp_path, monkeypatch):
+    """Kernels that have not been asked for, and an empty cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    library.kernels.cache_clear()
+    yield tmp_path
+    library.kernels.cache_clear()
+
+
+@pytest.mark.parametrize("compiler", ["there-is-no-such-compiler", "false", "c++ 'open"])
+def test_without_a_compiler_decoding_goes_on(fresh, monkeypatch, caplog, compiler):
+    monkeypatch.setenv("CXX", compiler)
+    assert library.kernels() is None
+    (line,) = caplog.messages
+    assert "slower" in line and compiler in line and "\n" not in line
+    logits = torch.randn(4, 9)
+    found = likeliest(logits.clone(), 2, {}, torch.zeros(4, dtype=torch.int64))
+    assert found.classes.equal(logits.topk(2).indices)
+
+
+def test_a_variable_turns_them_off(fresh, monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_PLUGIN_COMPILED", "0")
+    assert library.kernels() is None
+    assert not list(fresh.iterdir())
+
+
+def test_what_the_kernels_cannot_do():
+    def supported(rows, d_k=16, d_v=16):
+        return library.is_supported(rows, d_k, d_v)
+
+    rows = torch.zeros(2, 48)
+    assert supported(rows) == (library.kernels() is not None)
+    assert not supported(rows.double())
+    assert not supported(rows.to("meta"))
+    assert not supported(rows, d_k=8) and not supported(rows, d_v=24)

@@ -1,0 +1,87 @@
+"""Linear maps on a CPU: torch's values, and gradients against the formula in float64."""
+
+import pytest
+import torch
+from torch import nn
+
+from transformer_plugin.kernels.cpu import onednn, products
+from transformer_plugin.modules.linear import linear
+
+BF16, FP32, FP64 = torch.bfloat16, torch.float32, torch.float64
+SHAPES = pytest.mark.parametrize("wide, narrow", [(48, 16), (16, 48)])
+ROWS = pytest.mark.parametrize("leading", [(20,), (3, 4)])
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+@pytest.fixture(
+    params=[(BF16, BF16), (BF16, FP32), (FP32, FP32)],
+    ids=["bf16", "bf16_in_float32", "float32"],
+)
+def dtype(request, monkeypatch):
+    """Of the tensors, on a processor that multiplies them in some type: their own by oneDNN."""
+    kept, multiplied = request.param
+    by_onednn = kept == multiplied
+    if by_onednn and not (onednn._is_at_hand() and (kept == FP32 or onednn._has_bf16())):
+        pytest.skip("no oneDNN with this type for this processor")
+    monkeypatch.setattr(products, "has_fast_bf16", lambda: multiplied == BF16)
+    monkeypatch.setattr(onednn, "is_amd", lambda: kept == FP32)
+    return kept
+
+
+@ROWS
+@pytest.mark.parametrize("relu", [False, True])
+@SHAPES
+def test_values_are_torchs(dtype, wide, narrow, relu, leading):
+    layer, x = nn.Linear(wide, narrow).to(dtype), torch.randn(*leading, wide).to(dtype)
+    found, expected = linear(layer, x, relu), linear.plain(layer, x, relu)
+    assert type(found.grad_fn).__name__ == "_LinearBackward"
+    torch.testing.assert_close(found, expected)
+
+
+@ROWS
+@pytest.mark.parametrize("relu", [False, True])
+@SHAPES
+def test_gradients(dtype, wide, narrow, relu, leading):
+    layer = nn.Linear(wide, narrow).to(dtype)
+    exact = nn.Linear(wide, narrow).double()
+    exact.load_state_dict(layer.state_dict())
+    x = torch.randn(*leading, wide).to(dtype).requires_grad_()
+    importance = torch.randn(*leading, narrow).to(dtype)
+
+    def gradients(layer, x):
+        loss = (linear(layer, x, relu) * importance.to(x.dtype)).sum()
+        return torch.autograd.grad(loss, [x, layer.weight, layer.bias])
+
+    found, expected = gradients(layer, x), gradients(exact, x.detach().double().requires_grad_())
+    allowed = 0.01 if dtype == BF16 else 1e-6
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.dtype == dtype
+        assert (mine.double() - theirs).norm() <= allowed * theirs.norm()
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("dtype, training", [(FP32, False), (FP64, True)])
+def test_the_rest_is_left_to_torch(monkeypatch, dtype, training, relu):
+    monkeypatch.setattr(onednn, "affine", None)
+    monkeypatch.setattr(onednn, "is_amd", lambda: True)
+    layer, x = nn.Linear(6, 5).to(dtype), torch.randn(4, 6, dtype=dtype)
+    with torch.set_grad_enabled(training):
+        found, expected = linear(layer, x, relu), layer(x)
+    assert torch.equal(found, expected.relu() if relu else expected)
+
+
+def test_autocast_is_left_to_torch(monkeypatch):
+    monkeypatch.setattr(onednn, "is_amd", lambda: True)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert linear(nn.Linear(6, 5), torch.randn(32, 6)).dtype == BF16
+
+
+def test_a_quantised_layer():
+    model = nn.Sequential(nn.Linear(32, 16))
+    quantised = torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8)
+    x = torch.randn(4, 32)
+    assert torch.equal(linear(quantised[0], x, relu=True), quantised[0](x).relu())

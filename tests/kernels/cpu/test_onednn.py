@@ -1,0 +1,81 @@
+"""Which products are oneDNN's, and that they are what torch's are."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from transformer_plugin.kernels.cpu import onednn, products
+from transformer_plugin.kernels.cpu.onednn import multiplies, product
+from transformer_plugin.modules.products import row_multiple
+
+BF16, FP32 = torch.bfloat16, torch.float32
+
+
+@pytest.fixture
+def processor(monkeypatch):
+    """processor(...) makes this one of that kind."""
+
+    def make(bf16_faster=False, bf16=True, float32=False):
+        monkeypatch.setattr(products, "has_fast_bf16", lambda: bf16_faster)
+        monkeypatch.setattr(onednn, "_is_at_hand", lambda: True)
+        monkeypatch.setattr(onednn, "_has_bf16", lambda: bf16)
+        monkeypatch.setattr(onednn, "is_amd", lambda: float32)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "dtype, kind, expected",
+    [
+        (BF16, {"bf16_faster": True}, True),
+        (BF16, {"bf16_faster": True, "bf16": False}, False),
+        (BF16, {}, False),  # converted, and MKL's
+        (BF16, {"float32": True}, True),  # converted
+        (FP32, {"bf16_faster": True}, False),
+        (FP32, {"float32": True}, True),
+        (torch.float64, {"bf16_faster": True, "float32": True}, False),
+    ],
+)
+def test_what_is_multiplied(processor, dtype, kind, expected):
+    processor(**kind)
+    matrix = torch.empty(2, 3, dtype=dtype)
+    assert multiplies(matrix) == expected
+    assert row_multiple(matrix) == (onednn.ROW_MULTIPLE if expected else 1)
+    assert not multiplies(matrix.to("meta"))
+    with torch.no_grad():  # a sentence alone is to stay one of few rows
+        assert row_multiple(matrix) == (onednn.ROW_MULTIPLE if expected and dtype == BF16 else 1)
+
+
+@pytest.mark.parametrize("maker, expected", [("AuthenticAMD", True), ("GenuineIntel", False)])
+def test_float32_is_known_by_the_maker(monkeypatch, maker, expected):
+    about = f"processor\t: 0\nvendor_id\t: {maker}\n"
+    file = SimpleNamespace(read_text=lambda encoding: about)
+    monkeypatch.setattr(onednn, "Path", lambda path: file)
+    assert onednn.is_amd.__wrapped__() == expected
+
+
+def test_float32_where_the_maker_is_not_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(onednn, "Path", lambda path: tmp_path / "none")
+    assert not onednn.is_amd.__wrapped__()
+
+
+@pytest.mark.skipif(not onednn._is_at_hand(), reason="torch without oneDNN")
+@pytest.mark.parametrize("transposed", [False, True])
+def test_float32_products(processor, transposed):
+    processor(float32=True)
+    torch.manual_seed(0)
+    left, right = torch.randn(40, 24), torch.randn(24, 56)
+    if transposed:
+        right = right.t().contiguous().t()
+    exact = left.double() @ right.double()
+    assert (product(left, right).double() - exact).norm() <= 1e-6 * exact.norm()
+
+
+@pytest.mark.parametrize("dtype", [BF16, FP32, torch.float64])
+def test_others_are_written_where_they_are_told_to(processor, dtype):
+    processor()
+    left, right = torch.randn(4, 3).to(dtype), torch.randn(3, 5).to(dtype)
+    place = torch.empty(4, 5, dtype=dtype)
+    assert product(left, right, out=place) is place
+    assert torch.equal(place, left @ right)

@@ -1,0 +1,37 @@
+"""The kernels' tests once more, with kernels for a processor that has no AVX: fewer numbers at a
+time, and nothing but what any compiler makes of the source."""
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from transformer_plugin.kernels.cpu import library
+
+HERE, SEARCH = Path(__file__).parent, Path(__file__).parents[2] / "search"
+NAMES = ("adam", "attention", "candidates", "decoder_cache", "residual", "row_losses")
+FILES = [*(HERE / f"test_{name}.py" for name in NAMES), SEARCH / "test_candidates.py"]
+LIMIT = 300  # seconds
+
+
+@pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="that is the usual case here")
+def test_on_a_processor_without_avx(tmp_path):
+    compiler = tmp_path / "compiler"
+    command = f'{os.environ.get("CXX", "c++")} "$@" -mno-avx512f -mno-avx2 -mno-avx -Wno-psabi'
+    compiler.write_text(f"#!/bin/sh\nexec {command}\n")
+    compiler.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        + list(map(str, FILES)),
+        env=os.environ | {"CXX": str(compiler), "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list(tmp_path.glob("transformer_plugin/kernels-*.so"))
