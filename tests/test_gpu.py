@@ -9,11 +9,8 @@ from fairseq_commands import generate, run, train, training
 
 from transformer_plugin.criterion import VaswaniCrossEntropy
 from transformer_plugin.generator import VaswaniGenerator
-from transformer_plugin.modules import flash_attention
-from transformer_plugin.modules.attention import MultiHeadAttention
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
-from transformer_plugin.modules.packing import Packing
-from transformer_plugin.next_tokens import Rules
+from transformer_plugin.search.next_tokens import Rules
 
 pytestmark = [
     pytest.mark.gpu,
@@ -37,38 +34,6 @@ def test_logits_loss_and_gradients(build, batch, toy_task):
         criterion(model, inputs)[0].backward()
     for (name, p), q in zip(one.named_parameters(), two.parameters(), strict=True):
         assert torch.allclose(p.grad, q.grad.cpu(), atol=1e-9), name
-
-
-@pytest.mark.parametrize("encoder_decoder", [False, True])
-def test_flash_attention_over_rows_is_attention_over_the_rectangle(monkeypatch, encoder_decoder):
-    torch.manual_seed(0)
-    module = MultiHeadAttention(64, 4, 16, 16, encoder_decoder=encoder_decoder)
-    module = module.cuda().bfloat16()
-    packing = Packing.of_lengths(torch.tensor([5, 1, 9], device="cuda"), 9)
-    keys = Packing.of_lengths(torch.tensor([4, 7, 2], device="cuda"), 7)
-    x, memory = (torch.randn(n, 64, device="cuda").bfloat16().requires_grad_() for n in (15, 13))
-    inputs = [x, packing, memory, keys] if encoder_decoder else [x, packing]
-    wanted = [*inputs[::2], *module.parameters()]
-    called = []
-
-    def results():
-        out, _ = module(*inputs, causal=not encoder_decoder)
-        return [out, *torch.autograd.grad(out.float().square().sum(), wanted)]
-
-    kernel = flash_attention.operation
-    monkeypatch.setattr(
-        flash_attention, "operation", lambda *a, **b: called.append(1) or kernel(*a, **b)
-    )
-    by_rows = results()
-    assert called == [1]
-    torch.backends.cuda.enable_flash_sdp(False)
-    try:
-        by_rectangle = results()
-    finally:
-        torch.backends.cuda.enable_flash_sdp(True)
-    assert called == [1]
-    for mine, theirs in zip(by_rows, by_rectangle, strict=True):
-        torch.testing.assert_close(mine, theirs, atol=0.05, rtol=0.05)
 
 
 def losses(done):

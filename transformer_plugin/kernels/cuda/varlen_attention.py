@@ -31,8 +31,7 @@ def _supports(
 ) -> bool:
     return (
         not need_weights
-        and rows.is_cuda
-        and rows.dtype in _DTYPES
+        and _can_read(rows)
         and is_exactly(module, MultiHeadAttention)
         and is_exactly(module.score, AttentionScore)
         and module.score.is_plain
@@ -40,6 +39,14 @@ def _supports(
         and not (module.dropout and module.training)
         and module.d_k == module.d_v <= _WIDEST
         and module.d_k % _MULTIPLE == 0
+    )
+
+
+def _can_read(rows: Tensor) -> bool:
+    """Whether their device has the kernel, and their type is one of its own."""
+    return (
+        rows.is_cuda
+        and rows.dtype in _DTYPES
         and torch.backends.cuda.flash_sdp_enabled()
         and torch.backends.cuda.is_flash_attention_available()
         and torch.cuda.get_device_capability(rows.device) >= _LEAST_CAPABILITY

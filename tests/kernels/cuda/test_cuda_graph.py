@@ -1,20 +1,28 @@
 """Decoding by recorded steps finds what decoding step by step finds."""
 
 import functools
+import gc
 import logging
+import weakref
 
 import pytest
 import torch
 from replay import recorder
 
-from transformer_plugin import recorded_step, scorers
-from transformer_plugin.beam_search import _History, beam_search
 from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.kernels.cuda import cuda_graph as module
+from transformer_plugin.kernels.cuda.cuda_graph import (
+    RecordedDecoder,
+    cuda_graph,
+    default_recorder,
+)
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
+from transformer_plugin.modules.operation import Kernel
 from transformer_plugin.modules.packing import Packing
-from transformer_plugin.next_tokens import Rules
-from transformer_plugin.recorded_step import RecordedStep, cuda_graph, default_recorder
-from transformer_plugin.scorers import ModelScorer
+from transformer_plugin.search.beam_search import _History, beam_search
+from transformer_plugin.search.decoder_state import start_decoding
+from transformer_plugin.search.next_tokens import Rules
+from transformer_plugin.search.scorers import ModelScorer
 
 EOS, PAD, UNK = 2, 1, 3
 SOURCES = [9, 3, 6, 7, 4, 5, 8, 2]
@@ -40,7 +48,18 @@ def sharp(build):
 
 
 @pytest.fixture
-def recordings(monkeypatch):
+def record_by(monkeypatch):
+    """record_by(recorder) makes this the one of all devices."""
+
+    def make(recorder):
+        monkeypatch.setattr(module, "default_recorder", lambda _device: recorder)
+        monkeypatch.setattr(start_decoding, "kernels", [Kernel(module._supports, module.start)])
+
+    return make
+
+
+@pytest.fixture
+def recordings(record_by):
     """Steps are recorded, on a CPU; the recordings."""
     made = []
 
@@ -49,7 +68,7 @@ def recordings(monkeypatch):
         made.append(replay)
         return replay
 
-    monkeypatch.setattr(scorers, "default_recorder", lambda _device: noting)
+    record_by(noting)
     return made
 
 
@@ -102,18 +121,18 @@ def test_windows_are_not_recorded(sharp, batch, recordings, monkeypatch):
 def test_most_steps_are_replayed(sharp, batch, recordings, monkeypatch):
     """A kind of step is made once, recorded once, and replayed as often as it comes."""
     made = []
-    step = RecordedStep.__call__
+    step = RecordedDecoder.step
 
     def counted(self, tokens):
         made.append(tokens.shape)
         return step(self, tokens)
 
-    monkeypatch.setattr(RecordedStep, "__call__", counted)
+    monkeypatch.setattr(RecordedDecoder, "step", counted)
     translations([sharp()], batch([6, 6], [6, 6]), 4)
     assert len(made) > 4 * len(recordings)
 
 
-def test_what_runs_out_of_memory_while_recording_is_halved(sharp, batch, monkeypatch):
+def test_what_runs_out_of_memory_while_recording_is_halved(sharp, batch, record_by):
     sizes = []
 
     def small_machine(step):
@@ -124,7 +143,7 @@ def test_what_runs_out_of_memory_while_recording_is_halved(sharp, batch, monkeyp
 
     model, sample = sharp(), batch(SOURCES, SOURCES)
     expected = translations([model], sample, 4)
-    monkeypatch.setattr(scorers, "default_recorder", lambda _device: small_machine)
+    record_by(small_machine)
     assert_same(translations([model], sample, 4), expected)
     assert sizes
 
@@ -158,7 +177,7 @@ def test_a_step_that_cannot_be_recorded_is_made(monkeypatch, caplog):
 
 def test_a_variable_turns_graphs_off(monkeypatch):
     gpu = torch.device("cuda")
-    assert default_recorder(gpu) is recorded_step.cuda_graph
+    assert default_recorder(gpu) is cuda_graph
     assert default_recorder(torch.device("cpu")) is None
     monkeypatch.setenv("TRANSFORMER_PLUGIN_CUDA_GRAPHS", "0")
     assert default_recorder(gpu) is None
@@ -180,10 +199,28 @@ def test_a_step_of_the_search_waits_for_one_number(sharp, recordings, monkeypatc
         model = sharp()
         lengths, longest = torch.full((3,), 7), torch.full((3,), 20)
         layout = Packing(3, 7, lengths, torch.arange(7).repeat(3), None, None)
-        encoded = torch.randn(3 * 7, 32), layout, []
-    monkeypatch.setattr(type(model.encoder), "encode", lambda *_: encoded)
+        memory = torch.randn(3 * 7, 32)
+    decoder = model.decoder
     with torch.inference_mode():
-        scorer = ModelScorer(model, lengths, 4, model.decoder.weights(4))
+        scorer = ModelScorer(decoder, decoder.project, memory, layout, 4)
         assert beam_search(scorer, longest, rules(4)) == "found"
-    assert isinstance(scorer.features, RecordedStep)
+    assert isinstance(scorer.state, RecordedDecoder)
     assert asked == [torch.Size([])] * 23  # the longest and shortest; then one number a step
+
+
+@torch.inference_mode()
+def test_a_search_that_is_over_holds_nothing(sharp, recordings):
+    """Nor does what recorded its steps."""
+    decoder, memory = sharp().decoder, torch.randn(5, 32)
+    layout = Packing.of_lengths(torch.tensor([3, 2]), 3)
+    gc.disable()
+    try:
+        scorer = ModelScorer(decoder, decoder.project, memory, layout, 3)
+        held = [weakref.ref(part) for part in (scorer.state, *scorer.state._cache.layers)]
+        beam_search(scorer, torch.tensor([9, 9]), rules(3))
+        assert recordings and all(part() is not None for part in held)
+        recordings.clear()
+        del scorer
+        assert all(part() is None for part in held)
+    finally:
+        gc.enable()

@@ -4,22 +4,20 @@ import os
 import shutil
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
-from transformer_plugin.training import trainer
-from transformer_plugin.training.tensor_memory import take_over_tensors
+from transformer_plugin.kernels.memory.tensor_memory import take_over_tensors_at_once
 
 needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
 
 START = """
 import torch
-from transformer_plugin.training.tensor_memory import take_over_tensors
-assert take_over_tensors()
+from transformer_plugin.kernels.memory.tensor_memory import take_over_tensors_at_once
+assert take_over_tensors_at_once()
 """
 AGAIN = """
-assert take_over_tensors()  # for a second trainer in one process
+assert take_over_tensors_at_once()  # for a second trainer in one process
 """
 # Ten thousand blocks of any size that come and go; nobody writes into another's.
 COME_AND_GO = """
@@ -143,22 +141,4 @@ def test_where_addresses_are_few_tensors_stay_where_they_are():
 
 def test_without_a_compiler_tensors_stay_where_they_are(monkeypatch):
     monkeypatch.setenv("TRANSFORMER_PLUGIN_COMPILED", "0")
-    assert not take_over_tensors()
-
-
-@pytest.mark.parametrize("cpu", [True, False])
-def test_training_on_a_cpu_takes_over_before_anything_else_is_made(monkeypatch, cpu):
-    class TakenOverError(Exception):
-        pass
-
-    def take_over():
-        raise TakenOverError
-
-    monkeypatch.setattr(trainer, "take_over_tensors", take_over)
-    cfg = SimpleNamespace(
-        common=SimpleNamespace(cpu=cpu),
-        checkpoint=SimpleNamespace(save_dir="unused", no_save=True),
-        distributed_training=SimpleNamespace(distributed_rank=0),
-    )
-    with pytest.raises(TakenOverError if cpu else TypeError):  # fairseq's wants a model
-        trainer.SafeTrainer(cfg, None)
+    assert not take_over_tensors_at_once()
