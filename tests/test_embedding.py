@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from transformer_plugin.embedding import embed
+from transformer_plugin.modules.embedding import embed
 from transformer_plugin.modules.positional_encoding import SinusoidalPositionalEncoding
 
 

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
-from .embedding import embed
-from .modules.key_values import WholeSentences
-from .modules.layers import DecoderLayer, LayerShape
+from .modules.decoder import Decoder
+from .modules.layers import LayerShape
 from .modules.packing import Packing
-from .modules.products import row_multiple
 from .search.decoder_state import start_decoding
 
 _STATE = "state"
 
 
-class VaswaniDecoder(FairseqIncrementalDecoder):
-    """N layers of masked self-attention, encoder-decoder attention and feed-forward network.
+class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
+    """``Decoder`` with fairseq's interface.
 
     Args:
         dictionary: of the target language.
-        embed_tokens: token embedding, ``[V, D]``.
-        embed_positions: positional encoding.
-        output_projection: the pre-softmax linear map, ``[V, D]``, without bias (section 3.4).
-        shape: numbers of a layer.
-        num_layers: N.
+        embed_tokens, embed_positions, output_projection, shape, num_layers: see ``Decoder``.
         max_positions: longest target sentence, in tokens.
     """
 
@@ -42,55 +35,11 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         num_layers: int,
         max_positions: int,
     ) -> None:
-        super().__init__(dictionary)
-        self.padding_idx: int = dictionary.pad()
-        self.embed_tokens = embed_tokens
-        self.embed_positions = embed_positions
-        self.output_projection = output_projection
-        self.dropout = shape.dropout
-        self.layers = nn.ModuleList(DecoderLayer(shape) for _ in range(num_layers))
-        self.norm = (
-            nn.LayerNorm(shape.d_model, eps=shape.layer_norm_eps) if shape.pre_norm else None
-        )
+        numbers = (output_projection, shape, num_layers)
+        super().__init__(embed_tokens, embed_positions, *numbers, dictionary=dictionary)
         self.longest = max_positions
 
-    def decode(
-        self,
-        prev_output_tokens: Tensor,
-        memory: Tensor,
-        memory_packing: Packing,
-        need_weights: bool = False,
-    ) -> tuple[Tensor, Packing, list[tuple[Tensor, Tensor]]]:
-        """All positions at once, each seeing the ones before it (teacher forcing).
-
-        Args:
-            prev_output_tokens: target ids shifted right by one, ``[B, T]``.
-            memory: the encoder's packed output, ``[N_s, D]``.
-
-        Returns:
-            Packed features ``[N, D]``, their layout and, when asked, each layer's weights of
-            self-attention ``[B, H, T, T]`` and encoder-decoder attention ``[B, H, T, S]``.
-        """
-        tokens, packing = Packing.of_tokens(
-            prev_output_tokens, self.padding_idx, row_multiple(self.embed_tokens.weight)
-        )
-        x = self.embed(tokens, packing.positions, packing.max_length)
-        whole = WholeSentences(packing, True, memory, memory_packing)
-        all_weights: list[tuple[Tensor, Tensor]] = []
-        for layer in self.layers:
-            x, self_weights, encoder_weights = layer(x, whole, need_weights)
-            if need_weights:
-                all_weights.append((self_weights, encoder_weights))
-        return (x if self.norm is None else self.norm(x)), packing, all_weights
-
-    def embed(self, tokens: Tensor, positions: Tensor, max_length: int) -> Tensor:
-        """See ``StepDecoder``."""
-        rate = self.dropout if self.training else 0.0
-        return embed(
-            tokens, positions, max_length, self.embed_tokens, self.embed_positions, rate
-        )
-
-    def forward(
+    def forward(  # type: ignore[override]
         self,
         prev_output_tokens: Tensor,
         encoder_out: dict[str, list[Tensor]] | None = None,
@@ -111,6 +60,7 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
         memory = encoder_out["encoder_out"][0].transpose(0, 1)  # [S, B, D] -> [B, S, D]
         mask = encoder_out["encoder_padding_mask"][0]
         memory_packing = Packing.of_lengths((~mask).sum(dim=1), mask.size(1))
+        attn: Tensor | None
         if incremental_state is not None:
             if _STATE not in incremental_state:
                 incremental_state[_STATE] = start_decoding(
@@ -125,17 +75,6 @@ class VaswaniDecoder(FairseqIncrementalDecoder):
             attn = weights[-1 if alignment_layer is None else alignment_layer][1]
             attn = attn[:, :alignment_heads].mean(dim=1)
         return (x if features_only else self.output_layer(x)), {"attn": [attn]}
-
-    def output_layer(self, features: Tensor) -> Tensor:
-        """Logits ``[..., V]`` of features ``[..., D]``."""
-        return self.output_projection(features)
-
-    @property
-    def project(self) -> Callable[[Tensor], Tensor]:
-        """What makes logits of features: the linear map itself, unless a subclass has an
-        ``output_layer`` of its own."""
-        is_plain = type(self).output_layer is VaswaniDecoder.output_layer
-        return self.output_projection if is_plain else self.output_layer
 
     def reorder_incremental_state_scripting(
         self, incremental_state: dict[str, Any], new_order: Tensor

@@ -27,6 +27,7 @@ except ImportError:
 
 OK, NOTE, PROBLEM = "ok", "note", "problem"
 FAIRSEQ = ("fairseq-fixed", "0.12.3.1")
+_PROCESSOR = Path(__file__).parent / "kernels/cpu/processor.py"  # the package needs fairseq
 PACKAGES = ("numpy", "omegaconf", "hydra-core", "sentencepiece", "sacrebleu", "sacremoses")
 
 
@@ -118,7 +119,9 @@ def _accelerator() -> Iterator[Finding]:
         return
     cores = os.cpu_count()
     yield Finding(OK, f"no GPU; {cores} CPU cores, {torch.backends.cpu.get_cpu_capability()}")
-    if _multiplies_bf16_faster():
+    if not _PROCESSOR.exists():  # without kernels bf16 is multiplied as it is
+        pass
+    elif _multiplies_bf16_faster():
         yield Finding(OK, "the CPU multiplies bf16 faster than fp32: --bf16 is fastest here")
     else:
         text = "the CPU multiplies fp32 faster than bf16: --bf16 saves memory, not time"
@@ -182,9 +185,7 @@ def _pins(package: str) -> dict[str, str]:
 
 
 def _multiplies_bf16_faster() -> bool:
-    file = Path(__file__).parent / "modules/product_type.py"  # the package needs fairseq
-    product_type = runpy.run_path(str(file))["product_type"]
-    return bool(product_type(torch.empty(1, 1, dtype=torch.bfloat16)) == torch.bfloat16)
+    return bool(runpy.run_path(str(_PROCESSOR))["has_fast_bf16"]())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

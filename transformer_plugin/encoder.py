@@ -9,22 +9,16 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 
-from .embedding import embed
-from .modules.key_values import WholeSentences
-from .modules.layers import EncoderLayer, LayerShape
-from .modules.packing import Packing
-from .modules.products import row_multiple
+from .modules.encoder import Encoder
+from .modules.layers import LayerShape
 
 
-class VaswaniEncoder(FairseqEncoder):
-    """N layers of self-attention and feed-forward network, section 3.1.
+class VaswaniEncoder(Encoder, FairseqEncoder):
+    """``Encoder`` with fairseq's interface.
 
     Args:
         dictionary: of the source language.
-        embed_tokens: token embedding, ``[V, D]``.
-        embed_positions: positional encoding.
-        shape: numbers of a layer.
-        num_layers: N.
+        embed_tokens, embed_positions, shape, num_layers: see ``Encoder``.
         max_positions: longest source sentence, in tokens.
     """
 
@@ -37,46 +31,10 @@ class VaswaniEncoder(FairseqEncoder):
         num_layers: int,
         max_positions: int,
     ) -> None:
-        super().__init__(dictionary)
-        self.padding_idx: int = dictionary.pad()
-        self.embed_tokens = embed_tokens
-        self.embed_positions = embed_positions
-        self.dropout = shape.dropout
-        self.layers = nn.ModuleList(EncoderLayer(shape) for _ in range(num_layers))
-        self.norm = (
-            nn.LayerNorm(shape.d_model, eps=shape.layer_norm_eps) if shape.pre_norm else None
-        )
+        super().__init__(embed_tokens, embed_positions, shape, num_layers, dictionary=dictionary)
         self.longest = max_positions
 
-    def encode(
-        self, src_tokens: Tensor, need_weights: bool = False
-    ) -> tuple[Tensor, Packing, list[Tensor]]:
-        """Encodes source ids ``[B, S]``, padded on either side.
-
-        Returns:
-            The packed output ``[N, D]``, its layout, and, when asked, the attention weights of
-            each layer, ``[B, H, S, S]``.
-        """
-        tokens, packing = Packing.of_tokens(
-            src_tokens, self.padding_idx, row_multiple(self.embed_tokens.weight)
-        )
-        x = embed(
-            tokens,
-            packing.positions,
-            packing.max_length,
-            self.embed_tokens,
-            self.embed_positions,
-            self.dropout if self.training else 0.0,
-        )
-        whole = WholeSentences(packing)
-        all_weights: list[Tensor] = []
-        for layer in self.layers:
-            x, weights = layer(x, whole, need_weights)
-            if weights is not None:
-                all_weights.append(weights)
-        return (x if self.norm is None else self.norm(x)), packing, all_weights
-
-    def forward(
+    def forward(  # type: ignore[override]
         self, src_tokens: Tensor, src_lengths: Tensor | None = None, **_: Any
     ) -> dict[str, list[Tensor]]:
         """fairseq's form of the output, padded on the right: ``encoder_out`` ``[S, B, D]``,

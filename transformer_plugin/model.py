@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .config import VaswaniConfig
 from .decoder import VaswaniDecoder
-from .embedding import build_positional_encoding
+from .modules.embedding import build_positional_encoding
 from .encoder import VaswaniEncoder
 from .modules.initialisation import initialise, initialise_embedding
 from .modules.layers import LayerShape

@@ -42,7 +42,7 @@ class FusedAdam(torch.optim.AdamW):
         super().__setstate__(state)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of every parameter."""
         epsilons = [group["eps"] for group in self.param_groups]
         for group in self.param_groups:
@@ -88,8 +88,8 @@ def mixed_precision_update(
         factor: what the gradients are multiplied with.
     """
     epsilon = adam.next_epsilon(group)
-    weights: list[nn.Parameter] = group["params"]
-    copies = [rounded[weight] for weight in weights]
+    weights: list[Tensor] = group["params"]
+    copies: list[Tensor] = [rounded[weight] for weight in group["params"]]
     states = [state_of(adam, weight) for weight in weights]
     steps, means, squares = (
         [state[name] for state in states] for name in ("step", "exp_avg", "exp_avg_sq")
@@ -98,7 +98,12 @@ def mixed_precision_update(
     torch._foreach_copy_(exact, [gradient_of(copy) for copy in copies])
     torch._foreach_mul_(exact, factor)
     adamw(
-        *(weights, exact, means, squares, [], steps),
+        weights,
+        exact,
+        means,
+        squares,
+        [],
+        steps,
         fused=True,
         amsgrad=False,
         beta1=group["betas"][0],
@@ -111,7 +116,7 @@ def mixed_precision_update(
     torch._foreach_copy_(copies, weights)
 
 
-def state_of(adam: FusedAdam, parameter: nn.Parameter) -> dict[str, Tensor]:
+def state_of(adam: FusedAdam, parameter: Tensor) -> dict[str, Tensor]:
     """Its step and moments, as torch's AdamW has them."""
     state = adam.state[parameter]
     if not state:
@@ -121,7 +126,7 @@ def state_of(adam: FusedAdam, parameter: nn.Parameter) -> dict[str, Tensor]:
     return state
 
 
-def gradient_of(parameter: nn.Parameter) -> Tensor:
+def gradient_of(parameter: Tensor) -> Tensor:
     """Its gradient, zeros where it has none."""
     found = parameter.grad
     return torch.zeros_like(parameter) if found is None else found.detach().contiguous()

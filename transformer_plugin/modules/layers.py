@@ -90,8 +90,8 @@ class EncoderLayer(nn.Module):
         """
         if key_values is None:
             rows, packing = remove_padding(x, padding_mask)
-            y, weights = self(rows, WholeSentences(packing), need_weights)
-            return restore_padding(y, padding_mask, x.shape), weights
+            y, found = self(rows, WholeSentences(packing), need_weights)
+            return restore_padding(y, padding_mask, x.shape), found
         weights: Tensor | None = None
 
         def self_attention(x: Tensor) -> Tensor:

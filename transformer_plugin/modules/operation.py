@@ -60,7 +60,7 @@ def is_exactly(module: nn.Module, kind: type[nn.Module]) -> bool:
     subclass (as parametrisations make one), has no method of its own, and nothing is hooked in."""
     return (
         type(module) is kind
-        and vars(module).keys().isdisjoint(_methods(kind))
+        and vars(module).keys().isdisjoint(_methods(kind))  # type: ignore[arg-type]
         and not any(getattr(module, hooks) for hooks in _HOOKS)
         and not any(getattr(torch_module, hooks) for hooks in _GLOBAL_HOOKS)
     )

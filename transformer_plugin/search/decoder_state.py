@@ -15,7 +15,7 @@ from .kv_cache import KVCache, Memory
 class StepDecoder(Protocol):
     """What a decoder must have to be run step by step."""
 
-    layers: nn.ModuleList
+    layers: Any  # nn.ModuleList of DecoderLayer
     norm: nn.Module | None
 
     def embed(self, tokens: Tensor, positions: Tensor, max_length: int) -> Tensor:
@@ -69,11 +69,7 @@ def start_decoding(
         need_weights: whether a step may be asked for weights.
         prepared: what ``prepare_decoding`` gave.
     """
-    attentions = [layer.encoder_attention for layer in decoder.layers]
-    memories = [
-        Memory(*attention.memory_heads(packing.pad(attention.project_memory(memory))), packing)
-        for attention in attentions
-    ]
+    memories = [Memory.of(layer.encoder_attention, memory, packing) for layer in decoder.layers]
     return CachedDecoder(decoder, KVCache(memories, num_hypotheses * packing.max_length))
 
 

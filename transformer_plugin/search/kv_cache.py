@@ -63,6 +63,11 @@ class Memory:
         if self.allowed is not None:  # as what is added to the scores
             self.allowed = torch.where(self.allowed, 0.0, keys.new_full((), -math.inf))
 
+    @classmethod
+    def of(cls, attention: MultiHeadAttention, memory: Tensor, packing: Packing) -> Memory:
+        """Projects the encoder's packed output, ``[N_s, D]``, for a layer's attention."""
+        return cls(*attention.memory_heads(packing.pad(attention.project_memory(memory))), packing)
+
     def attend(
         self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:

@@ -18,7 +18,8 @@ from ...modules.operation import is_exactly
 from ...modules.residual import Residual
 from . import mkl
 from .attention import is_plain
-from .library import LANES, SUFFIXES, address, kernels, processor
+from .library import LANES, SUFFIXES, address, kernels
+from .processor import features
 
 _PRODUCTS = {torch.float32: "sgemm_", torch.bfloat16: "gemm_bf16bf16f32_"}
 _PARTS = (MultiHeadAttention, PositionwiseFeedForward, Residual)
@@ -117,7 +118,7 @@ def _product(dtype: torch.dtype) -> Any:
 
     In bf16 it was measured with AMX alone; elsewhere ``linear`` chooses the product.
     """
-    if dtype not in _PRODUCTS or (dtype == torch.bfloat16 and "amx_bf16" not in processor()):
+    if dtype not in _PRODUCTS or (dtype == torch.bfloat16 and "amx_bf16" not in features()):
         return None
     return mkl.function(_PRODUCTS[dtype])
 

@@ -55,7 +55,7 @@ def prepare(decoder: StepDecoder, project: nn.Linear, rows: int) -> DecodingWeig
     weight, packed = project.weight, rows >= _WORTH_PACKING
     step = None
     is_readable = decoder.norm is None and library.is_supported(weight)
-    if is_readable and decoder_step.is_supported(decoder.layers, weight.dtype):
+    if is_readable and decoder_step.is_supported(list(decoder.layers), weight.dtype):
         step = decoder_step.CompiledStep(decoder.layers, packed)
     packable = packed and project.bias is None and mkl.can_be_packed(weight)
     return DecodingWeights(step, mkl.PackedWeight(weight) if packable else None)

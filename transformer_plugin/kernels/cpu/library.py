@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from . import shared_library
+from . import processor, shared_library
 
 logger = logging.getLogger(__name__)
 
@@ -83,18 +83,9 @@ def library(
     """
     if os.environ.get("TRANSFORMER_PLUGIN_COMPILED", "1") == "0":
         return None
-    machine = repr((torch.__version__, platform.machine(), processor()))
+    machine = repr((torch.__version__, platform.machine(), processor.features()))
     try:
         return shared_library.load(name, sources, headers, [*_FLAGS, *flags], machine)
     except OSError as error:
         logger.warning("going on without compiled %s, which is slower: %s", name, error)
         return None
-
-
-def processor() -> str:
-    """What it can do, as the system says, on which ``-march=native`` depends."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line for line in lines if line.startswith(("flags", "Features"))), "")

@@ -4,12 +4,12 @@ their own, and gives float32 to MKL, which is at its best on Intel's processors 
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from ...modules.products import product_type
+from . import processor
 
 # oneDNN compiles a kernel for each new shape, so that few numbers of rows are to occur.
 ROW_MULTIPLE = 32
@@ -21,7 +21,7 @@ def multiplies(matrix: Tensor) -> bool:
         return False
     wanted = product_type(matrix)
     return (wanted == torch.bfloat16 and _has_bf16()) or (
-        wanted == torch.float32 and is_amd()
+        wanted == torch.float32 and processor.is_amd()
     )
 
 
@@ -51,13 +51,3 @@ def _is_at_hand() -> bool:
 @functools.cache
 def _has_bf16() -> bool:
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-
-
-@functools.cache
-def is_amd() -> bool:
-    """Whether the processor is AMD's. MKL is slower on those in float32."""
-    try:
-        about = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return "AuthenticAMD" in about

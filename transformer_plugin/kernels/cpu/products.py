@@ -7,29 +7,18 @@ from torch import Tensor
 
 from ...modules.products import product_type, row_multiple
 from ..registry import kernel
-from . import onednn
-from .library import processor
+from . import onednn, processor
 
 
 def _is_slow_in_bf16(weight: Tensor) -> bool:
-    return weight.dtype == torch.bfloat16 and weight.device.type == "cpu" and not has_fast_bf16()
+    is_bf16 = weight.dtype == torch.bfloat16 and weight.device.type == "cpu"
+    return is_bf16 and not processor.has_fast_bf16()
 
 
 @kernel(product_type, _is_slow_in_bf16)
 def float32_type(weight: Tensor) -> torch.dtype:
     """float32 for bf16, where the processor multiplies that more slowly."""
     return torch.float32
-
-
-def has_fast_bf16() -> bool:
-    """Whether this processor multiplies bf16 faster than float32: Intel's with AMX, AMD's with
-    AVX-512 BF16.
-
-    Known by what the processor is, not tried, so that each start and each process computes the same
-    bits. Intel's AVX-512 BF16 without AMX takes 1.6 times the time of float32.
-    """
-    flags, is_amd = processor().split(), onednn.is_amd()
-    return "amx_bf16" in flags or (is_amd and "avx512_bf16" in flags)
 
 
 def _wants_few_shapes(weight: Tensor) -> bool:

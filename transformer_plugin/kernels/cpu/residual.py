@@ -34,7 +34,7 @@ def _supports(x: Tensor, y: Tensor, rate: float, norm: nn.Module) -> bool:
     return (
         torch.is_grad_enabled()  # else there is little to gain, and the call costs more
         and is_exactly(norm, nn.LayerNorm)
-        and norm.elementwise_affine
+        and isinstance(norm, nn.LayerNorm)
         and norm.bias is not None
         and x.dtype == y.dtype == norm.weight.dtype
         and x.shape == y.shape

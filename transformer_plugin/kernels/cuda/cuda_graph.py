@@ -49,10 +49,7 @@ def start(
     prepared: Any = None,
 ) -> RecordedDecoder:
     """See ``start_decoding``."""
-    memories = [
-        Memory(*attention.memory_heads(packing.pad(attention.project_memory(memory))), packing)
-        for attention in (layer.encoder_attention for layer in decoder.layers)
-    ]
+    memories = [Memory.of(layer.encoder_attention, memory, packing) for layer in decoder.layers]
     cache = StaticKVCache(
         memories, num_hypotheses, packing.max_length, decoder.max_positions()
     )

@@ -6,8 +6,8 @@ import math
 
 from torch import Tensor, nn
 
-from .modules.dropout import dropout
-from .modules.positional_encoding import LearnedPositionalEncoding, SinusoidalPositionalEncoding
+from .dropout import dropout
+from .positional_encoding import LearnedPositionalEncoding, SinusoidalPositionalEncoding
 
 
 def build_positional_encoding(
