@@ -6,7 +6,7 @@ import time
 
 import torch
 
-from transformer_plugin.modules.product_type import product_type
+from transformer_plugin.modules.products import product_type
 
 SIZE = 2048
 PRODUCTS = 4  # on a CPU; a GPU takes more to fill the time

@@ -8,12 +8,12 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from transformer_plugin.beam_search import Rules
 from transformer_plugin.checkpoints.ctranslate2_export import build_spec
 from transformer_plugin.checkpoints.safe_loading import CheckpointError
 from transformer_plugin.checkpoints.stock_settings import NoSuchForm
 from transformer_plugin.cli import main
 from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.search.next_tokens import Rules
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 PLACES = {"max_source_positions": 64, "max_target_positions": 64}

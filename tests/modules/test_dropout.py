@@ -1,4 +1,4 @@
-"""Dropout: its rate, its scale and its gradient, by the plain function and by what stands for it."""
+"""Dropout: its rate, its scale and its gradient, plain and by what stands for it."""
 
 import pytest
 import torch

@@ -41,7 +41,9 @@ def test_rows_sum_to_the_closed_form(batch_of_rows, epsilon):
     assert (loss.sum().item(), nll.sum().item()) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("function", [smoothed_loss.plain, smoothed_loss], ids=["plain", "operation"])
+@pytest.mark.parametrize(
+    "function", [smoothed_loss.plain, smoothed_loss], ids=["plain", "operation"]
+)
 @pytest.mark.parametrize("epsilon", [0.0, EPSILON, 0.4])
 def test_the_sums_of_a_batch(batch_of_rows, epsilon, function):
     features, project, target = batch_of_rows

@@ -67,7 +67,7 @@ def test_a_changed_norm_is_the_one_that_runs(change):
 
 
 def test_a_result_may_be_changed_in_place():
-    """A hook that does so is a usual way to try something; the gradients are those of the formula."""
+    """As a hook may do, to try something: the gradients are those of the formula."""
     torch.manual_seed(0)
     shape = LayerShape(32, 64, 2, dropout=0.0)
     layer = EncoderLayer(shape)

@@ -45,7 +45,8 @@ def test_an_update(gradients, factor):
         states = [tensor for w in group["params"] for tensor in adam.state[w].values()]
         return [*group["params"], *states], list(rounded.values())
 
-    (found, copies), (expected, _copies) = run(update_in_one_pass), run(mixed_precision_update.plain)
+    found, copies = run(update_in_one_pass)
+    expected, _copies = run(mixed_precision_update.plain)
     for mine, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(mine, theirs, atol=1e-7, rtol=1e-6)
     for rounded, exact in zip(copies, found, strict=False):

@@ -10,6 +10,7 @@ from transformer_plugin.decode_precision import in_precision
 from transformer_plugin.kernels.cpu import library, mkl
 from transformer_plugin.kernels.cpu.decoder_cache import TableCache
 from transformer_plugin.kernels.cpu.decoder_step import CompiledStep, is_supported
+from transformer_plugin.kernels.cpu.processor import features
 from transformer_plugin.modules.layers import DecoderLayer, LayerShape
 from transformer_plugin.modules.packing import Packing
 from transformer_plugin.search.decoder_state import prepare_decoding, start_decoding
@@ -53,7 +54,7 @@ def test_a_step_is_what_the_layers_make(dtype, packed, error):
     exact = [copy.deepcopy(layer).double() for layer in layers]
     packing = Packing.of_lengths(LENGTHS, int(LENGTHS.max()), 128)
     encoded = torch.randn(packing.positions.numel(), SHAPE["d_model"]).to(dtype)
-    if dtype == torch.bfloat16 and "amx_bf16" not in library.processor():
+    if dtype == torch.bfloat16 and "amx_bf16" not in features():
         pytest.skip("this processor has no AMX")
     assert is_supported(layers, dtype)
     whole_step = CompiledStep(layers, packed)

@@ -1,11 +1,10 @@
 """Which products are oneDNN's, and that they are what torch's are."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 
-from transformer_plugin.kernels.cpu import onednn, products
+from transformer_plugin.kernels.cpu import onednn
+from transformer_plugin.kernels.cpu import processor as module
 from transformer_plugin.kernels.cpu.onednn import multiplies, product
 from transformer_plugin.modules.products import row_multiple
 
@@ -17,10 +16,10 @@ def processor(monkeypatch):
     """processor(...) makes this one of that kind."""
 
     def make(bf16_faster=False, bf16=True, float32=False):
-        monkeypatch.setattr(products, "has_fast_bf16", lambda: bf16_faster)
+        monkeypatch.setattr(module, "has_fast_bf16", lambda: bf16_faster)
         monkeypatch.setattr(onednn, "_is_at_hand", lambda: True)
         monkeypatch.setattr(onednn, "_has_bf16", lambda: bf16)
-        monkeypatch.setattr(onednn, "is_amd", lambda: float32)
+        monkeypatch.setattr(module, "is_amd", lambda: float32)
 
     return make
 
@@ -45,19 +44,6 @@ def test_what_is_multiplied(processor, dtype, kind, expected):
     assert not multiplies(matrix.to("meta"))
     with torch.no_grad():  # a sentence alone is to stay one of few rows
         assert row_multiple(matrix) == (onednn.ROW_MULTIPLE if expected and dtype == BF16 else 1)
-
-
-@pytest.mark.parametrize("maker, expected", [("AuthenticAMD", True), ("GenuineIntel", False)])
-def test_float32_is_known_by_the_maker(monkeypatch, maker, expected):
-    about = f"processor\t: 0\nvendor_id\t: {maker}\n"
-    file = SimpleNamespace(read_text=lambda encoding: about)
-    monkeypatch.setattr(onednn, "Path", lambda path: file)
-    assert onednn.is_amd.__wrapped__() == expected
-
-
-def test_float32_where_the_maker_is_not_told(monkeypatch, tmp_path):
-    monkeypatch.setattr(onednn, "Path", lambda path: tmp_path / "none")
-    assert not onednn.is_amd.__wrapped__()
 
 
 @pytest.mark.skipif(not onednn._is_at_hand(), reason="torch without oneDNN")

@@ -25,8 +25,7 @@ def test_on_a_processor_without_avx(tmp_path):
     compiler.write_text(f"#!/bin/sh\nexec {command}\n")
     compiler.chmod(0o755)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        + list(map(str, FILES)),
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, FILES)],
         env=os.environ | {"CXX": str(compiler), "XDG_CACHE_HOME": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -46,8 +46,9 @@ def test_output_and_gradients(rate, width, dtype, tolerance):
     exact = nn.LayerNorm(width, eps=1e-6).double()
     exact.load_state_dict(norm.state_dict())
     importance = torch.randn(ROWS, width).to(dtype)
+    tensors = [x, y, norm.weight, norm.bias]
     found = with_gradients(
-        lambda x, y: fused_residual_norm(x, y, rate, norm), [x, y, norm.weight, norm.bias], importance
+        lambda x, y: fused_residual_norm(x, y, rate, norm), tensors, importance
     )
     kept = found[2].ne(0).double() / (1 - rate)  # where y has a gradient
     wide = [t.detach().double().requires_grad_() for t in (x, y)]
@@ -168,6 +169,7 @@ def test_it_drops_with_the_rate_of_dropout(rate, drops):
     out = fused_residual_norm(x, y, rate, norm)
     (gradient,) = torch.autograd.grad((out * torch.randn_like(out)).sum(), y)
     expected = round(rate * LANE_VALUES) / LANE_VALUES
-    for dropped in (gradient.eq(0).double(), cheap_dropout(torch.ones_like(y), rate).eq(0).double()):
+    for values in (gradient, cheap_dropout(torch.ones_like(y), rate)):
+        dropped = values.eq(0).double()
         assert bool(dropped.any()) == drops
         assert abs(dropped.mean() - expected) <= 5 * (expected / dropped.numel()) ** 0.5

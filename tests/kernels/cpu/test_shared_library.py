@@ -206,8 +206,8 @@ print(found.classes.tolist())
 """
     cache = tmp_path / "transformer_plugin"
     shutil.copytree(Path.home() / ".cache/transformer_plugin", cache)
-    for library in cache.glob("kernels-*.so"):
-        damage(library)
+    for path in cache.glob("kernels-*.so"):
+        damage(path)
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},

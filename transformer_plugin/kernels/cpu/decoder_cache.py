@@ -129,7 +129,7 @@ class TableCache:
         return self.ancestors.size(2)
 
     def extend(self) -> Tensor:
-        """Takes up a position of each live hypothesis, before the layers do; its number, ``[1]``."""
+        """Takes up a position of each live hypothesis, before the layers; its number, ``[1]``."""
         batch_size, width, position = self.ancestors.shape
         own = torch.arange(batch_size * width, dtype=torch.int32).view(batch_size, width, 1)
         self.ancestors = torch.cat([self.ancestors, own], dim=2)
