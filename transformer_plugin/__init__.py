@@ -11,5 +11,5 @@ from . import adam, criterion, model, noam, presets, task  # noqa: F401
 from .checkpoints.safe_loading import allow_fairseq_types
 
 allow_fairseq_types()
-if importlib.util.find_spec(".kernels", __name__):  # without that folder all is as it is, but slower
+if importlib.util.find_spec(".kernels", __name__):  # a folder that may be missing
     from . import kernels  # noqa: F401

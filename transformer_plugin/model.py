@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from .config import VaswaniConfig
 from .decoder import VaswaniDecoder
-from .modules.embedding import build_positional_encoding
 from .encoder import VaswaniEncoder
+from .modules.embedding import build_positional_encoding
 from .modules.initialisation import initialise, initialise_embedding
 from .modules.layers import LayerShape
 from .modules.positional_encoding import SinusoidalPositionalEncoding

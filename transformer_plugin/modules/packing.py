@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 
-
 @dataclass(frozen=True)
 class Packing:
     """The layout of B sentences of different lengths as N = sum(lengths) consecutive rows.
