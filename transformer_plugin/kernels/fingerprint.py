@@ -1,7 +1,7 @@
 """Whether plain functions are as they were when the kernels were written for them.
 
-``fingerprints.json`` holds a hash of the source of each. Whoever changes an equation and its kernels
-too, so that ``tests/kernels`` pass again, runs ``python -m transformer_plugin.kernels``.
+``fingerprints.json`` holds a hash of the source of each. If you change an equation and its kernels,
+so that ``tests/kernels`` pass again, run ``python -m transformer_plugin.kernels`` to record it.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ from .positional_encoding import SinusoidalPositionalEncoding
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder of one vocabulary, with one matrix for both embeddings and the pre-softmax
-    linear map (section 3.4), initialised as the authors' release does.
+    """Encoder and decoder of one vocabulary, initialised as the authors' release does.
+
+    One matrix serves both embeddings and the pre-softmax linear map (section 3.4).
 
     Args:
         num_words: V.
