@@ -60,7 +60,7 @@ def test_shellcheck():
 
 
 def test_types():
-    check(BIN / "mypy", *(f"transformer_plugin/{part}" for part in ("modules", "search", "kernels")))
+    check(BIN / "mypy", *(PACKAGE / part for part in ("modules", "search", "kernels")))
 
 
 def imported_parts(path):

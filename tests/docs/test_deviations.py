@@ -22,7 +22,7 @@ def test_each_line_is_a_comment_where_it_occurs_and_each_comment_a_line():
             if (count := path.read_text(encoding="utf-8").count("Deviation: "))
         }
     )
-    assert listed == commented and listed.total() == 13
+    assert listed and listed == commented
 
 
 COUNTS = re.findall(r"^\| ([\d,]+)[^|]* \| ([\d.]+) \| ([\d.]+) \|$", PAGE, flags=re.MULTILINE)

@@ -1,7 +1,7 @@
 """Runs copies of the package in which one equation is edited: python edited_copy.py < EDITS.
 
-An edit is a list: the copy's folder, and whether kernels are on. All are run by forks of one process
-that has imported torch and fairseq; each prints its numbers as a line of JSON.
+An edit is a list: the copy's folder, and whether kernels are on. Forks of one process, which has
+imported torch and fairseq, run them; each prints its numbers as a line of JSON.
 """
 
 import functools

@@ -32,7 +32,7 @@ EDITS = {
         *("loss scores", ["attention", "linear", "decoding_weights", "decoder_cache"]),
     ),
     "epsilon of the norm": (
-        *("modules/residual.py", "nn.LayerNorm(d_model, eps=eps)", "nn.LayerNorm(d_model, eps=1.0)"),
+        *("modules/residual.py", "LayerNorm(d_model, eps=eps)", "LayerNorm(d_model, eps=1.0)"),
         *("loss scores", ["decoding_weights"]),
     ),
     "order of residual and norm": (
