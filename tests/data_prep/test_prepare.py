@@ -15,7 +15,7 @@ def test_the_toy_experiment_twice(prepare, tmp_path):
     assert first.returncode == 0, first.stderr
     run = tmp_path / "runs" / "toy"
     assert {path.name for path in run.iterdir()} == {
-        ".done", "raw", "clean", "subwords", "data-bin", "manifest.json", ".manifest.lock"}
+        ".done", "raw", "clean", "subwords", "data-bin", "manifest.json", ".manifest.lock", ".lock"}
     before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
     second = prepare("toy")
     assert second.stderr.count("already done") == 4
