@@ -15,6 +15,7 @@ from omegaconf import DictConfig
 from torch import nn
 
 from .binarised_data import check_data, check_symbols
+from .checkpoints.languages import check_languages
 from .config import completed
 from .decode_precision import in_precision
 from .departures import decoding_departures, model_departures, training_departures
@@ -101,7 +102,15 @@ class VaswaniTranslationTask(TranslationTask):
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """A model to train, or, from a checkpoint, to translate with: sentences of any length
-        then, where the positional encoding has no table to run out of."""
+        then, where the positional encoding has no table to run out of.
+
+        Raises:
+            CheckpointError: the checkpoint is of other languages, or of the other direction.
+        """
+        if from_checkpoint and isinstance(cfg, DictConfig):
+            path = self._whole_cfg().get("common_eval", {}).get("path") or "the checkpoint"
+            languages = (self.cfg.source_lang, self.cfg.target_lang)
+            check_languages(path, {"cfg": cfg._get_root()}, *languages)
         if from_checkpoint and ARCH_MODEL_REGISTRY.get(cfg._name) is VaswaniTransformer:
             cfg = completed(cfg)
         model = super().build_model(cfg, from_checkpoint)
@@ -204,8 +213,11 @@ class VaswaniTranslationTask(TranslationTask):
 
     def _is_own_search(self) -> bool:
         """Whether it is our search that a command that translates will take."""
-        whole = self.cfg._get_root() if isinstance(self.cfg, DictConfig) else {}
-        return self._from_checkpoint and not _for_stock(whole.get("generation", {}))
+        return self._from_checkpoint and not _for_stock(self._whole_cfg().get("generation", {}))
+
+    def _whole_cfg(self) -> Mapping[str, Any]:
+        """The settings of the command, of which fairseq gives a task its own."""
+        return self.cfg._get_root() if isinstance(self.cfg, DictConfig) else {}
 
     def _fidelity(self) -> dict[str, Any]:
         return FIDELITIES[str(self.cfg.fidelity)]
