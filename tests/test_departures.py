@@ -12,7 +12,8 @@ from transformer_plugin.departures import (
     model_departures,
     training_departures,
 )
-from transformer_plugin.task import PAPER_SEARCH, VaswaniTranslationTask
+from transformer_plugin.search_options import PAPER_SEARCH
+from transformer_plugin.task import VaswaniTranslationTask
 
 PAPER = [
     *("--task", "vaswani_translation", "--arch", "vaswani_base"),

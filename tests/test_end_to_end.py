@@ -73,6 +73,13 @@ def test_generation_has_fairseqs_options(toy):
     assert "fairseq's own search is used" in sampled.stdout + sampled.stderr
 
 
+def test_the_other_direction_is_refused(toy):
+    checkpoint = toy / "checkpoints/averaged.pt"
+    done = generate(toy / "data-bin", checkpoint, "-s", "de", "-t", "en", status=1)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"{checkpoint}: trained to translate en to de, not de to en: give -s en")
+
+
 def test_interactive_answers_every_line(toy):
     text = "The forest is old.\n\n" + "old " * 2000 + "\n漢字 ☃ Ωμέγα\nShe waits.\n"
     encoded = run(

@@ -11,6 +11,7 @@ from fairseq import checkpoint_utils
 
 from .checkpoints.dictionaries import dictionary_symbols
 from .checkpoints.safe_loading import load
+from .checkpoints.settings_check import check_registered
 from .departures import run_departures
 from .doctor import NOTE, OK, PROBLEM, Finding
 
@@ -26,7 +27,11 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
         yield Finding(PROBLEM, f"{path}: no model in it", "give a checkpoint of fairseq-train")
         return
     yield Finding(OK, f"{path}: read as data alone; nothing in it is code")
-    yield from _numbers(path, state)
+    try:
+        check_registered(state)
+    except ValueError as error:
+        yield Finding(NOTE, f"{path}: {error}; its settings were checked as text alone")
+    yield from _numbers(state)
     ours = _arch(state).startswith("vaswani_")
     if ours:
         try:
@@ -51,16 +56,8 @@ def _arch(state: dict[str, Any]) -> str:
     return str(settings.get("arch") or settings.get("_name") or "?")
 
 
-def _numbers(path: Path, state: dict[str, Any]) -> Iterator[Finding]:
+def _numbers(state: dict[str, Any]) -> Iterator[Finding]:
     weights = state["model"]
-    broken = [name for name, weight in weights.items() if not weight.isfinite().all()]
-    if broken:
-        yield Finding(
-            PROBLEM,
-            f"{path}: {len(broken)} tensors hold inf or nan, the first is {broken[0]}: training"
-            " diverged",
-            "take an earlier checkpoint; go on with a lower --lr or more --warmup-updates",
-        )
     kinds = sorted({str(weight.dtype).removeprefix("torch.") for weight in weights.values()})
     shared = {(weight.data_ptr(), weight.shape): weight.numel() for weight in weights.values()}
     history = state.get("optimizer_history") or [{}]

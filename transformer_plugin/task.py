@@ -15,6 +15,7 @@ from omegaconf import DictConfig
 from torch import nn
 
 from .binarised_data import check_data, check_symbols
+from .checkpoints.languages import check_languages
 from .config import completed
 from .decode_precision import in_precision
 from .departures import decoding_departures, model_departures, training_departures
@@ -23,39 +24,18 @@ from .generator import CALL_TOKENS, VaswaniGenerator
 from .model import VaswaniTransformer
 from .modules.length_penalty import LENGTH_PENALTIES
 from .search.next_tokens import Rules
+from .search_options import (
+    OWN_LENGTH,
+    PAPER_DECODING,
+    PAPER_RULES,
+    PAPER_SEARCH,
+    STOCK_CALL_TOKENS,
+    for_stock,
+)
 from .task_config import VaswaniTranslationConfig
 from .training.protection import protect_training
 
 logger = logging.getLogger(__name__)
-
-# Section 6.1. A negative --max-len-a is the paper's limit: each sentence's own length plus 50.
-PAPER_DECODING = {"beam": 4, "lenpen": 0.6, "max_len_a": -1.0}
-PAPER_RULES = {"length_penalty": "gnmt", "stop_rule": "bound"}
-OWN_LENGTH = "source + 50"
-PAPER_SEARCH = {
-    **{name: PAPER_DECODING[name] for name in ("beam", "lenpen")},
-    **PAPER_RULES,
-    "longest": OWN_LENGTH,
-    "min_len": 1,
-    "unnormalized": False,
-    "temperature": 1.0,
-    "unkpen": 0,
-}
-
-# Options of fairseq's generator that its own search serves, and their values when not in use.
-_STOCK_OPTIONS = {
-    "sampling": False,
-    "diverse_beam_groups": -1,
-    "diversity_rate": -1.0,
-    "match_source_len": False,
-    "no_repeat_ngram_size": 0,
-    "constraints": None,
-    "prefix_allowed_tokens_fn": None,
-    "print_alignment": None,
-    "score_reference": False,
-    "lm_path": None,
-}
-_STOCK_CALL_TOKENS = 12_000  # that fairseq-generate takes at once
 
 
 @register_task("vaswani_translation", dataclass=VaswaniTranslationConfig)
@@ -101,7 +81,15 @@ class VaswaniTranslationTask(TranslationTask):
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """A model to train, or, from a checkpoint, to translate with: sentences of any length
-        then, where the positional encoding has no table to run out of."""
+        then, where the positional encoding has no table to run out of.
+
+        Raises:
+            CheckpointError: the checkpoint is of other languages, or of the other direction.
+        """
+        if from_checkpoint and isinstance(cfg, DictConfig):
+            path = self._whole_cfg().get("common_eval", {}).get("path") or "the checkpoint"
+            languages = (self.cfg.source_lang, self.cfg.target_lang)
+            check_languages(path, {"cfg": cfg._get_root()}, *languages)
         if from_checkpoint and ARCH_MODEL_REGISTRY.get(cfg._name) is VaswaniTransformer:
             cfg = completed(cfg)
         model = super().build_model(cfg, from_checkpoint)
@@ -133,7 +121,7 @@ class VaswaniTranslationTask(TranslationTask):
         if dataset is not self.datasets.get(self.cfg.train_subset):
             options["required_batch_size_multiple"] = 1
         if options.get("max_tokens") == CALL_TOKENS and not self._is_own_search():
-            options["max_tokens"] = _STOCK_CALL_TOKENS
+            options["max_tokens"] = STOCK_CALL_TOKENS
         made_each_epoch = options.get("disable_iterator_cache") or options.get(
             "update_epoch_batch_itr"
         )
@@ -164,7 +152,7 @@ class VaswaniTranslationTask(TranslationTask):
         if options["max_len_a"] < 0:
             options["max_len_a"] = self._fidelity().get("max_len_a", -1.0)
         language_model = (extra_gen_cls_kwargs or {}).get("lm_model")
-        reasons = _for_stock(options)
+        reasons = for_stock(options)
         if language_model is not None and "lm_path" not in reasons:
             reasons.append("a language model")
         reasons += ["generator class"] if seq_gen_cls is not None else []
@@ -202,8 +190,11 @@ class VaswaniTranslationTask(TranslationTask):
 
     def _is_own_search(self) -> bool:
         """Whether it is our search that a command that translates will take."""
-        whole = self.cfg._get_root() if isinstance(self.cfg, DictConfig) else {}
-        return self._from_checkpoint and not _for_stock(whole.get("generation", {}))
+        return self._from_checkpoint and not for_stock(self._whole_cfg().get("generation", {}))
+
+    def _whole_cfg(self) -> Mapping[str, Any]:
+        """The settings of the command, of which fairseq gives a task its own."""
+        return self.cfg._get_root() if isinstance(self.cfg, DictConfig) else {}
 
     def _fidelity(self) -> dict[str, Any]:
         return FIDELITIES[str(self.cfg.fidelity)]
@@ -233,11 +224,6 @@ class VaswaniTranslationTask(TranslationTask):
         given = dict(args) if isinstance(args, Mapping) else vars(args)
         self._log_search(given, {"length_penalty": "fairseq", "stop_rule": "first-finished"})
         return super().build_generator(models, args, *rest)
-
-
-def _for_stock(options: Mapping[str, Any]) -> list[str]:
-    """The options that are in use and fairseq's search serves."""
-    return [name for name, off in _STOCK_OPTIONS.items() if options.get(name, off) != off]
 
 
 def _log_departures(what: str, found: list[str]) -> None:

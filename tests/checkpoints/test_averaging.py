@@ -112,11 +112,11 @@ def test_old_checkpoints_of_other_data_are_refused(tmp_path):
 
 
 def test_a_run_that_went_on_with_another_limit_is_one_run(tmp_path):
-    for updates in (100, 200):
+    for updates, on_divergence in ((100, "stop"), (200, "rollback")):
         state = {
             "cfg": {
                 "model": argparse.Namespace(arch="transformer", max_update=updates),
-                "task": {"_name": "vaswani_translation", "on_divergence": f"{updates}"},
+                "task": {"_name": "vaswani_translation", "on_divergence": on_divergence},
             },
             "model": {"w": torch.tensor([float(updates)])},
         }
@@ -127,7 +127,7 @@ def test_a_run_that_went_on_with_another_limit_is_one_run(tmp_path):
 
 def test_a_tensor_is_no_checkpoint(tmp_path):
     torch.save(torch.ones(1), tmp_path / "x.pt")
-    with pytest.raises(CheckpointError, match=r"x\.pt: holds no model"):
+    with pytest.raises(CheckpointError, match=r"x\.pt: refused: it holds a Tensor"):
         average([tmp_path / "x.pt"])
 
 

@@ -126,12 +126,17 @@ def test_what_follows_a_gzip_file_is_refused(tmp_path, name):
     assert damage(path, name, path.read_bytes() + b"more")
 
 
+def flip_at(path: Path, text: bytes) -> None:
+    """Change the first byte of `text` in a file."""
+    data = bytearray(path.read_bytes())
+    data[data.index(text)] ^= 1
+    path.write_bytes(data)
+
+
 def test_a_damaged_header_does_not_end_a_tar_archive(tmp_path):
     path = tmp_path / "a.tar"
     write_tar(path, "")
-    data = bytearray(path.read_bytes())
-    data[data.index(b"t/last")] ^= 1  # after all that is wanted
-    path.write_bytes(data)
+    flip_at(path, b"t/last")  # after all that is wanted
     with pytest.raises(BadInput, match=r"a\.tar: damaged.*header: bad checksum"):
         extracted(path)
 
@@ -139,9 +144,7 @@ def test_a_damaged_header_does_not_end_a_tar_archive(tmp_path):
 def test_the_damaged_member_is_named(tmp_path):
     path = tmp_path / "a.zip"
     write_zip(path, zipfile.ZIP_STORED)
-    data = bytearray(path.read_bytes())
-    data[data.index(SIDES["t/train.de"]) + 50] ^= 1
-    path.write_bytes(data)
+    flip_at(path, SIDES["t/train.de"])
     with pytest.raises(BadInput, match=r"a\.zip, member 't/train\.de': damaged.*CRC"):
         extracted(path)
 

@@ -55,9 +55,8 @@ def test_another_python_than_that_of_the_venv_is_refused(clone):
 
 
 def test_recipes_use_the_venv_whatever_python_make_was_given(clone):
-    arguments = ("toy", "--from", "average", "--to", "average", "--dry-run")
-    status, output = ran(clone / "recipes/run.sh", *arguments, PYTHON="/bin/false")
-    assert status == 0 and output.startswith("transformer-plugin average"), output
+    status, output = ran(clone / "recipes/prepare.sh", "toy", "--dry-run", PYTHON="/bin/false")
+    assert status == 0 and output.startswith(f"python3 {clone}/data-prep/fetch.py"), output
 
 
 @pytest.mark.parametrize("verb", ["run", "prepare", "train", "translate"])

@@ -203,7 +203,9 @@ def test_clients_that_leave_are_no_errors(impatient):
     whole = HEAD + b'Content-Length: 19\r\n\r\n{"text": "the cat"}'
     for end in (len(HEAD) // 2, len(whole) - 5, len(whole)):
         impatient.connect(whole[:end]).close()
-    assert impatient.translate({"text": "the cat"})[0] == 200
+    deadline = time.monotonic() + 20  # a request that is whole may take the only place for a while
+    while impatient.translate({"text": "the cat"})[0] != 200:
+        assert time.monotonic() < deadline
 
 
 def test_other_addresses_and_names_are_refused(service):

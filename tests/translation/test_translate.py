@@ -112,6 +112,14 @@ def test_a_pipe_stays_a_pipe_and_a_link_a_link(prepared, tmp_path):
     assert not list(tmp_path.glob("*.partial"))
 
 
+def test_bytes_that_are_no_text_are_named(prepared, tmp_path, capsys):
+    run = prepared("sentencepiece")
+    words = ["attention", "--data", run / "data-bin", "--path", run / "checkpoints/averaged.pt"]
+    words += ["--cpu", "--text", "the \udcff cat", "--output", tmp_path / "page.html"]
+    assert cli.main([*map(str, words)]) == 2
+    assert "--text 'the \\udcff cat' is not valid UTF-8" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("stream", ["stdin", "stdout"])
 def test_a_closed_stream_is_named(prepared, monkeypatch, capsys, stream):
     monkeypatch.setattr(sys, stream, None)

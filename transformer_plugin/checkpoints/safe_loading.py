@@ -11,9 +11,11 @@ import collections
 import contextlib
 import errno
 import functools
+import os
 import pickle
 import re
 import types
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -24,49 +26,107 @@ import torch
 _HARMLESS = (argparse.Namespace, collections.defaultdict, collections.deque)
 
 
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be used; the message names the file and what to do."""
+class CheckpointError(SystemExit, ValueError):
+    """A checkpoint that cannot be used; the message names the file and what to do.
+
+    fairseq's commands catch nothing: there it ends the process with that line and status 1.
+    """
 
 
 def allow_fairseq_types() -> None:
-    """Makes torch take the harmless types of fairseq's checkpoints, and fairseq read by ``load``.
+    """Makes torch take the harmless types of fairseq's checkpoints, fairseq read by ``load``,
+    evaluate nothing but literals and build no model larger than its checkpoint.
 
     Doing it again changes nothing.
     """
     torch.serialization.add_safe_globals(list(_HARMLESS))
     from fairseq import checkpoint_utils
     from fairseq.distributed import utils as distributed_utils
+    from fairseq.models.speech_to_text import xm_transformer
 
-    checkpoint_utils.torch = _TorchWith(load)
+    from .literals import evaluate_literals_only
+    from .model_building import building_within_size, reading_in_one_line
+
+    checkpoint_utils.torch = _TorchWith(functools.partial(load, registered=True))
+    xm_transformer.torch = _TorchWith(load)  # reads a file that a checkpoint may name
+    checkpoint_utils.load_checkpoint_to_cpu = reading_in_one_line(
+        checkpoint_utils.load_checkpoint_to_cpu
+    )
+    checkpoint_utils.load_model_ensemble_and_task = building_within_size(
+        checkpoint_utils.load_model_ensemble_and_task
+    )
+    evaluate_literals_only()
     # Where several processes train, the first reads the checkpoint, as data, and sends it to the
     # others as objects of its own memory.
     distributed_utils.torch = _TorchWith(functools.partial(torch.load, weights_only=False))
 
 
-def load(file: str | Path | IO[bytes], map_location: Any = "cpu", **options: Any) -> dict[str, Any]:
-    """A checkpoint's contents.
+def load(
+    file: str | Path | IO[bytes],
+    map_location: Any = "cpu",
+    registered: bool = False,
+    **options: Any,
+) -> dict[str, Any]:
+    """A checkpoint's contents, checked.
+
+    Args:
+        registered: whether its model and task must be ones that fairseq can build here.
 
     Raises:
         FileNotFoundError: there is no such file.
-        CheckpointError: the file is damaged, or holds a type that is not known to be harmless.
+        CheckpointError: the file is damaged, or holds what is not known to be harmless.
     """
+    from .contents_check import check_contents
+    from .settings_check import check_registered, check_settings
+
     name = file if isinstance(file, str | Path) else getattr(file, "name", file)
+    state, size = _unpickled(file, name, map_location=map_location, **options)
+    try:
+        check_contents(state, size)
+        check_settings(state)
+        if registered:
+            check_registered(state)
+    except ValueError as error:
+        raise CheckpointError(f"{name}: refused: {error}") from None
+    return state
+
+
+def _unpickled(file: str | Path | IO[bytes], name: object, **options: Any) -> tuple[Any, int]:
+    """What the file holds, and how many bytes it has."""
     options.pop("weights_only", None)
     try:
+        size = _check_archive(file)
         with _only_harmless_types():
-            return torch.load(file, map_location=map_location, weights_only=True, **options)
+            return torch.load(file, weights_only=True, **options), size
     except FileNotFoundError:
         raise FileNotFoundError(f"{name}: no such checkpoint") from None
     except OSError as error:
         if error.errno != errno.EINVAL:  # torch's for an archive whose end is missing
             raise
         raise CheckpointError(_damaged(name, "its end is missing")) from None
-    except (MemoryError, torch.cuda.OutOfMemoryError):
+    except torch.cuda.OutOfMemoryError:
         raise
+    except MemoryError:
+        raise CheckpointError(f"{name}: refused: it asks for more memory than there is") from None
     except pickle.UnpicklingError as error:
         raise CheckpointError(_explain(name, str(error))) from None
     except Exception as error:  # a damaged pickle can raise anything
         raise CheckpointError(_damaged(name, str(error) or type(error).__name__)) from None
+
+
+def _check_archive(file: str | Path | IO[bytes]) -> int:
+    """The file's bytes; refuses an archive that would unpack to more."""
+    with contextlib.ExitStack() as stack:
+        opened = stack.enter_context(open(file, "rb")) if isinstance(file, str | Path) else file
+        start = opened.tell()
+        size = opened.seek(0, os.SEEK_END)
+        if zipfile.is_zipfile(opened):
+            members = zipfile.ZipFile(opened).infolist()
+            packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
+            if packed or sum(member.file_size for member in members) > size:
+                raise ValueError("a compressed archive, which torch does not write")
+        opened.seek(start)
+    return size
 
 
 @contextlib.contextmanager

@@ -15,7 +15,8 @@ from fairseq.optim import OPTIMIZER_REGISTRY
 from fairseq.trainer import Trainer
 from torch import Tensor
 
-from ..checkpoints.safe_loading import load
+from ..checkpoints.model_building import reported_in_one_line
+from ..checkpoints.safe_loading import CheckpointError, load
 from ..model import VaswaniTransformer
 from ..modules.memory import take_over_tensors
 from . import early_stopping, loading_threads
@@ -75,12 +76,15 @@ class SafeTrainer(Trainer):
             filename = good
         try:
             extra_state = super().load_checkpoint(filename, *rest, **options)
+        except (CheckpointError, OSError):
+            raise
         except SystemExit as error:
             raise SystemExit(f"{filename}: {error}") from None
         except Exception as error:  # fairseq says that the model does not take it, but not why
             if "Cannot load model parameters" in str(error):
                 raise SystemExit(f"{filename}: {error.__context__}") from None
-            raise
+            with reported_in_one_line(filename):
+                raise
         if extra_state is not None:
             self._restore_master_weights(filename)
             if not options.get("reset_meters"):

@@ -58,6 +58,9 @@ def main(args: argparse.Namespace) -> None:
             raise FileNotFoundError(f"{path.parent}: no such folder; make it first")
     if min(args.sentences, args.longest) < 1:
         raise ValueError("--sentences and --longest are at least 1")
+    for text in args.text or []:
+        if any("\ud800" <= letter <= "\udfff" for letter in text):  # undecoded bytes
+            raise ValueError(f"--text {text!r} is not valid UTF-8: correct it")
     translator = load_translator(args)
     asked = _asked(translator, args)
     if not asked:

@@ -1,0 +1,155 @@
+"""What a checkpoint holds is data of the kinds that fairseq saves, and whole.
+
+torch's unpickler runs no code, but it makes objects that later code trips over, and as many bytes
+as a pickle asks for.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.logging.meters import Meter
+from torch import Tensor
+
+from .literals import shortened
+
+_DEEPEST = 50
+_SCALARS = (str, int, float, bytes, type(None), np.generic, np.ndarray)
+_CONTAINERS = (dict, OrderedDict, defaultdict, list, tuple, deque, torch.Size)
+_METERS = {kind.__name__ for kind in Meter.__subclasses__()}
+_LAYOUT = {  # of a checkpoint; each may be None
+    **dict.fromkeys(("model", "cfg", "extra_state", "task_state", "criterion"), dict),
+    **{"args": Namespace, "optimizer_history": list, "last_optimizer_state": dict},
+}
+
+
+def check_contents(state: Any, size: int) -> None:
+    """Checks everything but the settings.
+
+    Args:
+        size: bytes of the file.
+
+    Raises:
+        ValueError: names what is wrong.
+    """
+    if not isinstance(state, dict):
+        raise ValueError(f"it holds a {type(state).__name__}, not a checkpoint")
+    storages: dict[int, int] = {}
+    for place, tensor in _tensors(state):
+        _check_tensor(place, tensor)
+        storage = tensor.untyped_storage()
+        storages[storage.data_ptr()] = storage.nbytes()
+        if sum(storages.values()) > size:
+            raise ValueError(f"{place} and others hold more than the file's {size:,} bytes")
+    _check_layout(state)
+    weights = state.get("model") or {}
+    broken = [name for name, w in weights.items() if w.is_floating_point() and not _finite(w)]
+    if broken:
+        raise ValueError(
+            f"{len(broken)} tensors hold inf or nan, the first is {broken[0]}: training diverged;"
+            " take an earlier checkpoint, and go on with a lower --lr or more --warmup-updates"
+        )
+
+
+def _tensors(state: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """Every tensor and its place; raises ValueError where something is no data of fairseq."""
+    seen: set[int] = set()
+    waiting: list[tuple[str, Any, int]] = [("", state, 0)]
+    while waiting:
+        place, value, depth = waiting.pop()
+        if isinstance(value, Tensor):
+            yield place, value
+            continue
+        if type(value) in (int, bool) and abs(value) >= 2**63:
+            raise ValueError(f"{place} is a number of more than 63 bits")
+        if isinstance(value, _SCALARS) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if depth > _DEEPEST:
+            raise ValueError(f"{place[:80]} is nested more than {_DEEPEST} deep")
+        if type(value) is OrderedDict and vars(value):  # torch keeps versions of modules there
+            if vars(value).keys() != {"_metadata"}:
+                raise ValueError(f"{place} is a dictionary with attributes")
+            waiting.append((f"{place}._metadata", *vars(value).values(), depth + 1))
+        if isinstance(value, Namespace | SimpleNamespace):
+            value = vars(value)
+            if not all(isinstance(name, str) for name in value):
+                raise ValueError(f"{place} has a name that is no text")
+        if type(value) not in _CONTAINERS:
+            kind = value.__name__ if isinstance(value, type) else type(value).__name__
+            raise ValueError(f"{place} is of type {kind}, which is no data of a checkpoint")
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, below in items:
+            if not isinstance(key, str | int):
+                raise ValueError(f"{place} has the key {shortened(key)}")
+            waiting.append((f"{place}.{_key(key)}".lstrip("."), below, depth + 1))
+
+
+def _key(key: object) -> str:
+    return str(key)[:60].replace("\n", " ")
+
+
+def _check_tensor(place: str, tensor: Tensor) -> None:
+    if type(tensor) not in (Tensor, torch.nn.Parameter):
+        raise ValueError(f"{place} is a {type(tensor).__name__}, not a plain tensor")
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
+        raise ValueError(f"{place} is a sparse, quantised or nested tensor, not a plain one")
+    if tensor.is_meta:
+        raise ValueError(f"{place} is a tensor without numbers")
+    reach = 1
+    for stride, length in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if length > 1:
+            if stride < reach:
+                raise ValueError(f"{place} is an expanded tensor: its elements share memory")
+            reach += stride * (length - 1)
+
+
+def _finite(weight: Tensor) -> bool:
+    try:
+        return bool(weight.isfinite().all())
+    except NotImplementedError:  # of 8 bits
+        return bool(weight.float().isfinite().all())
+
+
+def _check_layout(state: dict[str, Any]) -> None:
+    """fairseq takes these parts for what they are in its own checkpoints."""
+    for name, kind in _LAYOUT.items():
+        _expect(name, state.get(name), kind)
+    for name, weight in (state.get("model") or {}).items():
+        _expect(f"model.{_key(name)}", weight, Tensor, needed=True)
+    for entry in state.get("optimizer_history") or []:
+        _expect("optimizer_history", entry, dict, needed=True)
+        _expect("optimizer_history.num_updates", entry.get("num_updates"), int)
+        _expect("optimizer_history.lr_scheduler_state", entry.get("lr_scheduler_state"), dict)
+    extra = state.get("extra_state") or {}
+    position = extra.get("train_iterator")
+    _expect("extra_state.train_iterator", position, dict)
+    for name in ("epoch", "iterations_in_epoch"):
+        _expect(f"extra_state.train_iterator.{name}", (position or {}).get(name), int)
+    _expect("extra_state.metrics", extra.get("metrics"), dict)
+    for group, meters in (extra.get("metrics") or {}).items():
+        _check_meters(f"extra_state.metrics.{_key(group)}", meters)
+
+
+def _check_meters(place: str, meters: Any) -> None:
+    """fairseq calls what their third part names."""
+    _expect(place, meters, list, needed=True)
+    for meter in meters:
+        match meter:
+            case (int(), str(), str(kind), dict()) if kind in _METERS:
+                continue
+        raise ValueError(f"{place}: {shortened(meter)} is no meter of fairseq")
+
+
+def _expect(place: str, value: Any, kind: type, needed: bool = False) -> None:
+    if isinstance(value, kind) or (value is None and not needed):
+        return
+    raise ValueError(
+        f"{place} = {shortened(value)} is of type {type(value).__name__}, not {kind.__name__}"
+    )

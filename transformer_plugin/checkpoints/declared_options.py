@@ -1,0 +1,89 @@
+"""The options that a registered component of fairseq declares, and their types."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
+from fairseq.registry import REGISTRIES
+from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The options of a component, and what of given ones is not of their types."""
+
+    names: set[str]
+    wrong: Callable[[dict[str, Any]], Iterator[tuple[str, str]]]
+
+
+def declared_options(kind: str, name: str | None) -> Declared | None:
+    """What a registered component says of its options; None where it is not registered."""
+    if kind == "model":
+        classes, dataclasses = MODEL_REGISTRY | ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
+    elif kind == "task":
+        classes, dataclasses = TASK_REGISTRY, TASK_DATACLASS_REGISTRY
+    else:
+        registry = REGISTRIES.get(kind, {"registry": {}, "dataclass_registry": {}})
+        classes, dataclasses = registry["registry"], registry["dataclass_registry"]
+    if name not in classes:
+        return None
+    if name in dataclasses:
+        return _of_dataclass(dataclasses[name])
+    return _of_arguments(classes[name])
+
+
+@functools.cache
+def _of_dataclass(dataclass: type) -> Declared:
+    """By fairseq's own check, OmegaConf's."""
+    declared = OmegaConf.structured(dataclass)
+    names = {str(name) for name in declared} - {"_name"}
+
+    def problem(options: dict[str, Any]) -> str | None:
+        try:
+            OmegaConf.merge(declared, options)
+        except (OmegaConfBaseException, AssertionError) as error:
+            return next(iter(str(error).splitlines()), "of another type")
+        return None
+
+    def wrong(options: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        given = {n: options[n] for n in names & options.keys() if options[n] is not None}
+        if problem(given):
+            for name, value in given.items():
+                if why := problem({name: value}):
+                    yield name, why
+
+    return Declared(names, wrong)
+
+
+@functools.cache
+def _of_arguments(component: type) -> Declared:
+    """By the options that a component without a dataclass adds to the command line."""
+    parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
+    getattr(component, "add_args", lambda parser: None)(parser)
+    actions = {action.dest: action for action in parser._actions}
+
+    def problem(action: argparse.Action, value: Any) -> str | None:
+        if action.nargs == 0:  # a switch
+            return None if isinstance(value, bool) else "expected True or False"
+        if action.choices is not None and value not in action.choices:
+            return f"expected one of {', '.join(map(str, action.choices))}"
+        types: dict[Any, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
+        expected = types.get(action.type)
+        if expected and not isinstance(value, (*expected, list, type(action.default))):
+            return f"expected {expected[-1].__name__}, found {type(value).__name__}"
+        return None
+
+    def wrong(options: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        for name, action in actions.items():
+            value = options.get(name)
+            if value is not None and (why := problem(action, value)):
+                yield name, why
+
+    return Declared(set(actions), wrong)

@@ -1,0 +1,139 @@
+"""A model that fairseq builds from a checkpoint takes no more memory than its file accounts for."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import logging
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from .safe_loading import CheckpointError, load
+from .settings_check import largest_number
+
+logger = logging.getLogger(__name__)
+
+_FREE = 2**30  # bytes that any model may take: tables of positions, for one, are in no file
+_FACTOR = 16  # of the file's bytes; weights are initialised, converted and copied
+_SMALLEST = 4096  # bytes that a tensor takes with its module, so that many small ones count
+_BY_SHAPE = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye}
+
+
+class _TooLarge(Exception):
+    """More memory than the file accounts for."""
+
+
+@contextlib.contextmanager
+def reported_in_one_line(names: str) -> Iterator[None]:
+    """Whatever stops fairseq there is a CheckpointError."""
+    try:
+        yield
+    except (CheckpointError, OSError, _TooLarge):
+        raise
+    except Exception as error:
+        logger.debug("%s", names, exc_info=True)
+        reason = next(iter(str(error).splitlines()), "")
+        raise CheckpointError(
+            f"{names}: fairseq cannot use it: {type(error).__name__}: {reason}"
+            " (LOGLEVEL=DEBUG shows where)"
+        ) from error
+
+
+def reading_in_one_line(read: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's ``load_checkpoint_to_cpu``, with a CheckpointError for whatever stops it."""
+    if hasattr(read, "__wrapped__"):
+        return read
+
+    @functools.wraps(read)
+    def in_one_line(path: str, *rest: Any, **options: Any) -> Any:
+        with reported_in_one_line(str(path)):
+            return read(path, *rest, **options)
+
+    return in_one_line
+
+
+def building_within_size(build: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's ``load_model_ensemble_and_task``, with a CheckpointError for whatever stops it,
+    also where a model would take far more memory than its file."""
+    if hasattr(build, "__wrapped__"):
+        return build
+
+    @functools.wraps(build)
+    def within_size(filenames: Sequence[str], *rest: Any, **options: Any) -> Any:
+        names = ", ".join(map(str, filenames))
+        size = sum(os.path.getsize(name) for name in filenames if os.path.isfile(name))
+        try:
+            with reported_in_one_line(names), _Allocations(_FREE + _FACTOR * size):
+                return build(filenames, *rest, **options)
+        except _TooLarge:
+            settings = "; ".join(largest_number(load(name)) for name in filenames)
+            raise CheckpointError(
+                f"{names}: refused: its settings are of a model that is far larger than the file:"
+                f" {settings}"
+            ) from None
+
+    return within_size
+
+
+class _Allocations(TorchFunctionMode):
+    """Within it the tensors that torch's functions make or fill take at most ``left`` bytes."""
+
+    def __init__(self, left: int) -> None:
+        super().__init__()
+        self.left = left
+        self._known: dict[int, int] = {}  # bytes by address
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        given = list(_tensors((args, kwargs)))
+        self._take(given)  # one that was made by its class has not been filled yet
+        if func in _BY_SHAPE:
+            shape = kwargs.get("size", args)
+            shape = shape[0] if shape and isinstance(shape[0], tuple | list) else shape
+            self._check(4 * math.prod(shape))
+        elif func is torch.arange:
+            self._check(4 * int(max(args, default=0)))
+        elif given:
+            self._check(_broadcast_bytes(given))
+        result = func(*args, **kwargs)
+        self._take(_tensors(result))
+        return result
+
+    def _check(self, size: int) -> None:
+        if size > self.left:
+            raise _TooLarge
+
+    def _take(self, tensors: Iterable[Tensor]) -> None:
+        for tensor in tensors:
+            storage = tensor.untyped_storage()
+            size = max(storage.nbytes(), _SMALLEST)
+            more = size - self._known.get(storage.data_ptr(), 0)
+            if more > 0:
+                self._check(more)
+                self.left -= more
+                self._known[storage.data_ptr()] = size
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple | list):
+        for below in value:
+            yield from _tensors(below)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
+
+
+def _broadcast_bytes(tensors: list[Tensor]) -> int:
+    """Of an element-wise result of tensors, the largest that a model's building needs."""
+    lengths = itertools.zip_longest(*(reversed(t.shape) for t in tensors), fillvalue=1)
+    return math.prod(map(max, lengths)) * max(t.element_size() for t in tensors)

@@ -1,0 +1,154 @@
+"""The settings in a checkpoint, ``cfg`` or ``args``, are checked before anything is built of them.
+
+Values are plain (text, numbers, lists, dictionaries), without interpolations; what fairseq evaluates
+is a literal; options of components that are registered have the types that these declare; and a
+model is not larger than its tensors.
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from fairseq.registry import REGISTRIES
+
+from .declared_options import declared_options
+from .evaluated_options import check_evaluated
+from .literals import shortened
+
+_MOST_VALUES = 100_000  # a checkpoint of fairseq-train has a few hundred
+_DEEPEST = 20
+_PLAIN = (str, int, float, type(None))
+_NAMED_BY = {"model": ("_name", "arch"), "task": ("task", "_name")}  # the order in fairseq
+_NAME = re.compile(r"\w[\w-]*")
+_LAYER_COUNT = re.compile(r"(\w+_)?layers")
+_WIDTH = re.compile(r"(\w+_)?(dim|d_model|d_ff|d_k|d_v|num_heads|attention_heads|hidden_size)")
+_WIDEST = 2**16  # where no tensor is wider: an option may be one that the model does not use
+
+
+def check_settings(state: dict[str, Any]) -> None:
+    """Checks both headers of a checkpoint.
+
+    Raises:
+        ValueError: names the value.
+    """
+    model = state.get("model") or {}
+    for header, kinds in (("cfg", _sections), ("args", _flat)):
+        settings = state.get(header)
+        if settings is None:
+            continue
+        count = 0
+        for place, name, value in _values(header, settings, 0):
+            count += 1
+            if count > _MOST_VALUES:
+                raise ValueError(f"{header} holds more than {_MOST_VALUES} values")
+            _check_value(place, name, value)
+        for kind, place, chosen, options in kinds(settings):
+            if chosen is not None and not (isinstance(chosen, str) and _NAME.fullmatch(chosen)):
+                raise ValueError(f"{place}: {shortened(chosen)} is no name of a {kind}")
+            declared = declared_options(kind, chosen)
+            for name, wrong in declared.wrong(options) if declared else ():
+                raise ValueError(f"{place}.{name} = {shortened(options[name])}: {wrong}")
+            if kind == "model":
+                _check_sizes(place, options, model)
+
+
+def check_registered(state: dict[str, Any]) -> None:
+    """Checks that the model and its task are ones that fairseq can build.
+
+    Raises:
+        ValueError: names the one that is not registered.
+    """
+    settings, kinds = state.get("args"), _flat
+    if settings is None:
+        settings, kinds = state.get("cfg"), _sections
+    for kind, place, chosen, _ in kinds(settings or {}):
+        if kind in ("model", "task") and declared_options(kind, chosen) is None:
+            raise ValueError(
+                f"{place}: {shortened(chosen)} is no registered {kind}: give fairseq the"
+                " --user-dir that defines it"
+            )
+
+
+def largest_number(state: dict[str, Any]) -> str:
+    """The largest number among the model's settings, as ``PLACE.NAME = VALUE``."""
+    found: list[tuple[float, str]] = [(0, "")]
+    for header, kinds in (("cfg", _sections), ("args", _flat)):
+        for kind, place, chosen, options in kinds(state.get(header) or {}):
+            if kind == "model":
+                declared = declared_options(kind, chosen)
+                for name in options.keys() & (declared.names if declared else options.keys()):
+                    numbers = map(int, re.findall(r"\d+", str(options[name])))
+                    text = f"{place}.{name} = {shortened(options[name])}"
+                    found.append((max(numbers, default=0), text))
+    return max(found)[1]
+
+
+def _values(place: str, value: Any, depth: int) -> Iterator[tuple[str, str, Any]]:
+    """Every value below ``value``: where it is, the name of the option, and itself."""
+    if depth > _DEEPEST:
+        raise ValueError(f"{place[:80]} is nested more than {_DEEPEST} deep")
+    name = place.rpartition(".")[2]
+    if isinstance(value, Namespace):
+        value = vars(value)
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield f"{place}: a key", "", key
+            yield from _values(f"{place}.{key}", below, depth + 1)
+    elif isinstance(value, list | tuple):
+        for below in value:
+            yield from _values(place, below, depth + 1)
+    else:
+        yield place, name, value
+
+
+def _check_value(place: str, name: str, value: Any) -> None:
+    if not isinstance(value, _PLAIN):
+        raise ValueError(f"{place} is of type {type(value).__name__}, which is no setting")
+    if isinstance(value, str):
+        if "${" in value:
+            raise ValueError(f"{place} = {shortened(value)}: interpolations are refused")
+        try:
+            check_evaluated(name, value)
+        except ValueError as error:
+            raise ValueError(f"{place} = {shortened(value)}: {error}") from None
+
+
+def _sections(cfg: Any) -> Iterator[tuple[str, str, Any, dict[str, Any]]]:
+    """What ``cfg`` chooses: the kind of component, its place, its name and its options."""
+    for kind in ("model", "task", *REGISTRIES):
+        options = cfg.get(kind)
+        if isinstance(options, str):
+            options = {"_name": options}
+        if isinstance(options, Namespace):
+            options = vars(options)
+        if options is not None and not isinstance(options, dict):
+            raise ValueError(f"cfg.{kind} = {shortened(options)} is no group of settings")
+        if options:
+            names = (options.get(key) for key in _NAMED_BY.get(kind, ("_name", kind)))
+            yield kind, f"cfg.{kind}", next((n for n in names if n is not None), None), options
+
+
+def _flat(args: Any) -> Iterator[tuple[str, str, Any, dict[str, Any]]]:
+    """The same of ``args``, in which all options lie side by side."""
+    options = vars(args) if isinstance(args, Namespace) else args
+    for kind in ("model", "task", *REGISTRIES):
+        chosen = options.get("arch" if kind == "model" else kind)
+        if chosen is not None:
+            yield kind, "args", chosen, options
+
+
+def _check_sizes(place: str, options: dict[str, Any], tensors: dict[str, Any]) -> None:
+    """Layers each have a tensor, and a width is that of one."""
+    widest = max((n for tensor in tensors.values() for n in tensor.shape), default=0)
+    for name, value in options.items():
+        if not isinstance(value, int) or not isinstance(name, str):
+            continue
+        if tensors and _LAYER_COUNT.fullmatch(name) and value > len(tensors):
+            raise ValueError(
+                f"{place}.{name} = {value}: the model has no more than {len(tensors)} tensors"
+            )
+        if _WIDTH.fullmatch(name) and value > max(widest, _WIDEST):
+            raise ValueError(f"{place}.{name} = {value}: no tensor is wider than {widest}")
