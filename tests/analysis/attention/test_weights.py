@@ -15,8 +15,8 @@ def inputs_of_attention(model, source, target):
     seen = []
 
     def note(module, given):
-        x, _packing, *memory = given
-        seen.append((module, x[0] if x.dim() == 3 else x, memory[0] if memory else x))
+        x, key_values, _need_weights = given
+        seen.append((module, x, key_values.memory if module.encoder_decoder else x))
 
     modules = [m for m in model.modules() if type(m).__name__ == "MultiHeadAttention"]
     hooks = [module.register_forward_pre_hook(note) for module in modules]
