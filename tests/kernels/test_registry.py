@@ -158,7 +158,8 @@ def steps(state):
     """Features of some steps, of other hypotheses and fewer sentences each time."""
     found = []
     tokens = torch.tensor([[5], [6], [7]])
-    for parents in ([[0] * 3] * 3, [[2, 0, 1], [0] * 3, [1, 2, 2]], [[0, 1, 1], [1, 0, 2], [2] * 3]):
+    same, other = [0, 0, 0], [2, 0, 1]
+    for parents in ([same, same, same], [other, same, [1, 2, 2]], [[0, 1, 1], other, same]):
         found.append(state.step(tokens)[0].clone())
         state.reorder(torch.tensor(parents))
         tokens = torch.arange(3 * len(parents[0])).view(3, -1) + 8
