@@ -1,4 +1,4 @@
-"""Whole runs, from raw text to a score, that are killed again and again end as an undisturbed one."""
+"""Whole runs, from raw text to a score, end as an undisturbed one though killed ten times."""
 
 import itertools
 import json
