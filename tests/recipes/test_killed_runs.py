@@ -25,7 +25,8 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
     pairs = toy.sentence_pairs(seed=6)
     for split, count in (("train", 1200), ("valid", 40), ("test", 40)):
-        for side, text in zip(("en", "de"), zip(*itertools.islice(pairs, count), strict=True), strict=True):
+        texts = zip(*itertools.islice(pairs, count), strict=True)
+        for side, text in zip(("en", "de"), texts, strict=True):
             (folder / f"{split}.{side}").write_text("\n".join(text) + "\n", encoding="utf-8")
     return {split.upper(): str(folder / split) for split in ("train", "valid", "test")}
 
