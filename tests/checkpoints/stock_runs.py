@@ -16,6 +16,7 @@ MODELS = {
     "transformer": [
         *("--arch", "transformer_iwslt_de_en", *WIDTHS, *ADAM, "--share-all-embeddings"),
         *("--encoder-ffn-embed-dim", "32", "--decoder-ffn-embed-dim", "32"),
+        *("--encoder-layers", "1", "--decoder-layers", "1"),
     ],
     "fconv": [
         *("--arch", "fconv_iwslt_de_en", *WIDTHS, "--decoder-out-embed-dim", "16"),
