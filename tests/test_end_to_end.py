@@ -46,18 +46,6 @@ def test_the_same_seed_gives_the_same_checkpoint(toy, tmp_path):
         assert torch.equal(one["exp_avg"], two["exp_avg"])
 
 
-def test_training_goes_on_as_if_it_had_not_stopped(toy, tmp_path):
-    train(toy / "data-bin", tmp_path / "whole")
-    train(toy / "data-bin", tmp_path / "parts", "--max-update", "5")
-    train(toy / "data-bin", tmp_path / "parts")
-    whole, parts = (
-        torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=False)["model"]
-        for name in ("whole", "parts")
-    )
-    for name, tensor in whole.items():
-        assert torch.equal(tensor, parts[name]), name
-
-
 def test_generation_has_fairseqs_options(toy):
     checkpoint = toy / "checkpoints/averaged.pt"
     ensemble = f"{checkpoint}:{checkpoint}"

@@ -98,10 +98,6 @@ def _key(key: object) -> str:
 def _check_tensor(place: str, tensor: Tensor) -> None:
     if type(tensor) not in (Tensor, torch.nn.Parameter):
         raise ValueError(f"{place} is a {type(tensor).__name__}, not a plain tensor")
-    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
-        raise ValueError(f"{place} is a sparse, quantised or nested tensor, not a plain one")
-    if tensor.is_meta:
-        raise ValueError(f"{place} is a tensor without numbers")
     reach = 1
     for stride, length in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if length > 1:

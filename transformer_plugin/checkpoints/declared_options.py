@@ -76,7 +76,9 @@ def _of_arguments(component: type) -> Declared:
             return f"expected one of {', '.join(map(str, action.choices))}"
         types: dict[Any, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
         expected = types.get(action.type)
-        if expected and not isinstance(value, (*expected, list, type(action.default))):
+        if action.nargs is not None:
+            expected = None
+        if expected and not isinstance(value, (*expected, type(action.default))):
             return f"expected {expected[-1].__name__}, found {type(value).__name__}"
         return None
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import logging
 import math
 import os
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,9 +16,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from .safe_loading import CheckpointError, load
-from .settings_check import largest_number
-
-logger = logging.getLogger(__name__)
+from .settings_check import largest_numbers
 
 _FREE = 2**30  # bytes that any model may take: tables of positions, for one, are in no file
 _FACTOR = 16  # of the file's bytes; weights are initialised, converted and copied
@@ -26,8 +24,8 @@ _SMALLEST = 4096  # bytes that a tensor takes with its module, so that many smal
 _BY_SHAPE = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye}
 
 
-class _TooLarge(Exception):
-    """More memory than the file accounts for."""
+class _TooLarge(BaseException):
+    """More memory than the file accounts for; nothing on the way out takes it for its own."""
 
 
 @contextlib.contextmanager
@@ -35,15 +33,22 @@ def reported_in_one_line(names: str) -> Iterator[None]:
     """Whatever stops fairseq there is a CheckpointError."""
     try:
         yield
-    except (CheckpointError, OSError, _TooLarge):
+    except (CheckpointError, OSError):
         raise
     except Exception as error:
-        logger.debug("%s", names, exc_info=True)
-        reason = next(iter(str(error).splitlines()), "")
+        if "can't allocate memory" in str(error):
+            raise _TooLarge from error
+        if os.environ.get("LOGLEVEL", "").upper() == "DEBUG":
+            traceback.print_exc()
         raise CheckpointError(
-            f"{names}: fairseq cannot use it: {type(error).__name__}: {reason}"
+            f"{names}: fairseq cannot use it: {type(error).__name__}: {in_one_line(error)}"
             " (LOGLEVEL=DEBUG shows where)"
         ) from error
+
+
+def in_one_line(error: object) -> str:
+    """The message of an error, cut where it is long."""
+    return " ".join(str(error).split())[:300]
 
 
 def reading_in_one_line(read: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,11 +57,11 @@ def reading_in_one_line(read: Callable[..., Any]) -> Callable[..., Any]:
         return read
 
     @functools.wraps(read)
-    def in_one_line(path: str, *rest: Any, **options: Any) -> Any:
+    def reading(path: str, *rest: Any, **options: Any) -> Any:
         with reported_in_one_line(str(path)):
             return read(path, *rest, **options)
 
-    return in_one_line
+    return reading
 
 
 def building_within_size(build: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,7 +78,7 @@ def building_within_size(build: Callable[..., Any]) -> Callable[..., Any]:
             with reported_in_one_line(names), _Allocations(_FREE + _FACTOR * size):
                 return build(filenames, *rest, **options)
         except _TooLarge:
-            settings = "; ".join(largest_number(load(name)) for name in filenames)
+            settings = "; ".join(largest_numbers(load(name)) for name in filenames)
             raise CheckpointError(
                 f"{names}: refused: its settings are of a model that is far larger than the file:"
                 f" {settings}"

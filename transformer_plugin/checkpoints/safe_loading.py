@@ -11,16 +11,16 @@ import collections
 import contextlib
 import errno
 import functools
-import os
 import pickle
 import re
 import types
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import torch
+
+from .pickled_names import UnknownName, check_names
 
 # Beside tensors and Python's own; none does more at loading than store values.
 _HARMLESS = (argparse.Namespace, collections.defaultdict, collections.deque)
@@ -95,7 +95,9 @@ def _unpickled(file: str | Path | IO[bytes], name: object, **options: Any) -> tu
     """What the file holds, and how many bytes it has."""
     options.pop("weights_only", None)
     try:
-        size = _check_archive(file)
+        with contextlib.ExitStack() as stack:
+            opened = stack.enter_context(open(file, "rb")) if isinstance(file, str | Path) else file
+            size = check_names(opened, {f"{t.__module__}.{t.__qualname__}" for t in _allowed()})
         with _only_harmless_types():
             return torch.load(file, weights_only=True, **options), size
     except FileNotFoundError:
@@ -108,35 +110,26 @@ def _unpickled(file: str | Path | IO[bytes], name: object, **options: Any) -> tu
         raise
     except MemoryError:
         raise CheckpointError(f"{name}: refused: it asks for more memory than there is") from None
+    except UnknownName as error:
+        raise CheckpointError(_unknown(name, str(error))) from None
     except pickle.UnpicklingError as error:
         raise CheckpointError(_explain(name, str(error))) from None
     except Exception as error:  # a damaged pickle can raise anything
         raise CheckpointError(_damaged(name, str(error) or type(error).__name__)) from None
 
 
-def _check_archive(file: str | Path | IO[bytes]) -> int:
-    """The file's bytes; refuses an archive that would unpack to more."""
-    with contextlib.ExitStack() as stack:
-        opened = stack.enter_context(open(file, "rb")) if isinstance(file, str | Path) else file
-        start = opened.tell()
-        size = opened.seek(0, os.SEEK_END)
-        if zipfile.is_zipfile(opened):
-            members = zipfile.ZipFile(opened).infolist()
-            packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
-            if packed or sum(member.file_size for member in members) > size:
-                raise ValueError("a compressed archive, which torch does not write")
-        opened.seek(start)
-    return size
+def _allowed() -> list[type]:
+    from .stand_ins import STAND_INS
+
+    return [*_HARMLESS, *STAND_INS]
 
 
 @contextlib.contextmanager
 def _only_harmless_types() -> Iterator[None]:
     """Within it torch takes our types and no others, whatever else the process has allowed."""
-    from .stand_ins import STAND_INS
-
     before = list(torch.serialization.get_safe_globals())
     torch.serialization.clear_safe_globals()
-    torch.serialization.add_safe_globals([*_HARMLESS, *STAND_INS])
+    torch.serialization.add_safe_globals(_allowed())
     try:
         yield
     finally:
@@ -149,8 +142,12 @@ def _explain(name: object, message: str) -> str:
     if refused is None:
         reason = re.search(r"WeightsUnpickler error: (.+)", message)
         return _damaged(name, reason.group(1) if reason else "its contents end too early")
+    return _unknown(name, refused.group(1))
+
+
+def _unknown(name: object, asked: str) -> str:
     return (
-        f"{name}: refused, because it holds {refused.group(1)}, which is no type of a fairseq"
+        f"{name}: refused, because it holds {asked}, which is no type of a fairseq"
         " checkpoint and could run code; nothing of it was executed. Get the checkpoint from a"
         " source you trust, saved without that type"
     )

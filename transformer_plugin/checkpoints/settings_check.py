@@ -1,8 +1,8 @@
 """The settings in a checkpoint, ``cfg`` or ``args``, are checked before anything is built of them.
 
-Values are plain (text, numbers, lists, dictionaries), without interpolations; what fairseq evaluates
-is a literal; options of components that are registered have the types that these declare; and a
-model is not larger than its tensors.
+Values are plain (text, numbers, lists, dictionaries), without interpolations; what fairseq
+evaluates is a literal; options of components that are registered have the types that these declare;
+and a model is not larger than its tensors.
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ def check_settings(state: dict[str, Any]) -> None:
         settings = state.get(header)
         if settings is None:
             continue
-        count = 0
-        for place, name, value in _values(header, settings, 0):
-            count += 1
+        for count, (place, name, value) in enumerate(_values(header, settings, 0)):
             if count > _MOST_VALUES:
                 raise ValueError(f"{header} holds more than {_MOST_VALUES} values")
             _check_value(place, name, value)
@@ -72,9 +70,9 @@ def check_registered(state: dict[str, Any]) -> None:
             )
 
 
-def largest_number(state: dict[str, Any]) -> str:
-    """The largest number among the model's settings, as ``PLACE.NAME = VALUE``."""
-    found: list[tuple[float, str]] = [(0, "")]
+def largest_numbers(state: dict[str, Any], count: int = 4) -> str:
+    """The largest of the model's settings, as ``PLACE.NAME = VALUE``."""
+    found: list[tuple[float, str]] = []
     for header, kinds in (("cfg", _sections), ("args", _flat)):
         for kind, place, chosen, options in kinds(state.get(header) or {}):
             if kind == "model":
@@ -83,7 +81,7 @@ def largest_number(state: dict[str, Any]) -> str:
                     numbers = map(int, re.findall(r"\d+", str(options[name])))
                     text = f"{place}.{name} = {shortened(options[name])}"
                     found.append((max(numbers, default=0), text))
-    return max(found)[1]
+    return ", ".join(text for _, text in sorted(found, reverse=True)[:count])
 
 
 def _values(place: str, value: Any, depth: int) -> Iterator[tuple[str, str, Any]]:

@@ -15,7 +15,7 @@ from fairseq.optim import OPTIMIZER_REGISTRY
 from fairseq.trainer import Trainer
 from torch import Tensor
 
-from ..checkpoints.model_building import reported_in_one_line
+from ..checkpoints.model_building import in_one_line, reported_in_one_line
 from ..checkpoints.safe_loading import CheckpointError, load
 from ..model import VaswaniTransformer
 from ..modules.memory import take_over_tensors
@@ -82,7 +82,7 @@ class SafeTrainer(Trainer):
             raise SystemExit(f"{filename}: {error}") from None
         except Exception as error:  # fairseq says that the model does not take it, but not why
             if "Cannot load model parameters" in str(error):
-                raise SystemExit(f"{filename}: {error.__context__}") from None
+                raise SystemExit(f"{filename}: {in_one_line(error.__context__)}") from None
             with reported_in_one_line(filename):
                 raise
         if extra_state is not None:

@@ -1,0 +1,88 @@
+"""What a pickle asks for by name is known before anything of it is made.
+
+torch's unpickler runs no code, but it would still make a ``bytearray(1 << 33)``, or the double of a
+tensor that is expanded: whatever fairseq does not write is refused here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import pickletools
+import re
+import zipfile
+from collections.abc import Iterator
+from typing import IO, Any
+
+_TENSORS = re.compile(
+    r"torch\.(\w+Storage|Size|device|b?float\w*|u?int\w*|bool|half|double|long|short)"
+    r"|torch\._utils\._rebuild_(tensor|tensor_v2|parameter)|torch\.nn\.parameter\.Parameter"
+    r"|collections\.OrderedDict|_codecs\.encode"
+)
+_LEGACY_PICKLES = 5  # before torch 1.6: magic number, version, machine, contents, keys
+
+
+class UnknownName(ValueError):
+    """A name that no checkpoint of fairseq holds; the message is the name."""
+
+
+def check_names(file: IO[bytes], others: set[str]) -> int:
+    """The file's bytes, if it asks for nothing but tensors and ``others``.
+
+    Raises:
+        UnknownName: it asks for something else.
+        ValueError: it is damaged, or an archive that would unpack to more than its size.
+    """
+    start = file.tell()
+    size = file.seek(0, os.SEEK_END)
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
+            if packed or sum(member.file_size for member in members) > size:
+                raise ValueError("a compressed archive, which torch does not write")
+            for member in members:
+                if member.filename.endswith(".pkl"):
+                    with archive.open(member) as pickled:
+                        _check(pickled, others)
+    else:
+        file.seek(start)
+        for _ in range(_LEGACY_PICKLES):
+            _check(file, others)
+    file.seek(start)
+    return size
+
+
+def _check(file: IO[bytes], others: set[str]) -> None:
+    encodes, words = False, set()
+    for name, argument in _instructions(file):
+        if name == "GLOBAL":
+            asked = argument.replace(" ", ".")
+            if asked not in others and not _TENSORS.fullmatch(asked):
+                raise UnknownName(asked)
+            encodes |= asked == "_codecs.encode"
+        elif isinstance(argument, str) and len(argument) < 40:
+            words.add(argument)
+    if encodes:  # pickled bytes are text to encode; a codec of bytes could double them, repeatedly
+        for word in words:
+            if _is_codec_of_bytes(word):
+                raise UnknownName(f"_codecs.encode and {word!r}")
+
+
+def _instructions(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
+    for opcode, argument, _ in pickletools.genops(file):
+        yield opcode.name, argument
+
+
+def _is_codec_of_bytes(name: str) -> bool:
+    try:
+        codecs.lookup(name)
+    except (LookupError, ValueError):
+        return False
+    try:
+        "".encode(name)
+    except LookupError:  # "is not a text encoding"
+        return True
+    except Exception:
+        return False
+    return False
