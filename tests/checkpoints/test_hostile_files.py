@@ -54,7 +54,13 @@ def check_refusal(message, path, named):
     assert len(line) < 600
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+def a_quarter(names):
+    """All of them, of which `make test` takes each fourth."""
+    marks = ((), pytest.mark.slow, pytest.mark.slow, pytest.mark.slow)
+    return [pytest.param(name, marks=marks[i % 4]) for i, name in enumerate(names)]
+
+
+@pytest.mark.parametrize("name", a_quarter(HOSTILE))
 def test_fairseq_refuses(name, bases, runs, watched):
     path = watched / "hostile.pt"
     named = write(name, bases, path)
