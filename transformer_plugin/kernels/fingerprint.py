@@ -6,6 +6,7 @@ so that ``tests/kernels`` pass again, run ``python -m transformer_plugin.kernels
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import io
@@ -37,7 +38,7 @@ def closure(roots: Iterable[Any]) -> dict[str, str]:
         name = f"{_file(each.__module__)}: {each.__qualname__}"
         if name in found:
             continue
-        found[name] = _hash(tokens(inspect.getsource(each)))
+        found[name] = _of_source(each)
         names = sys.modules[each.__module__].__dict__
         for used in sorted(name for name in _names(each) & names.keys() if name[:2] != "__"):
             value = names[used]
@@ -87,6 +88,12 @@ def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> 
     return lines[first - 1][left:] + "".join(lines[first : last - 1]) + lines[last - 1][:right]
 
 
+@functools.cache
+def _of_source(each: Any) -> str:
+    return _hash(tokens(inspect.getsource(each)))
+
+
+@functools.cache
 def _names(each: Any) -> set[str]:
     """The names that its code reads."""
     found: set[str] = set()
