@@ -65,7 +65,7 @@ class VaswaniCrossEntropy(FairseqCriterion):
         features, _ = model(**sample["net_input"], features_only=True, packed=True)
         target = sample["target"]
         target = target[target.ne(self.padding_idx)]
-        project = model.decoder.project
+        project = model.decoder.output_layer
         if reduce:
             loss, nll_loss, correct = smoothed_loss(features, project, target, self.epsilon)
         else:

@@ -82,7 +82,7 @@ class VaswaniGenerator(nn.Module):
 
         rows = src_tokens.size(0) * self.rules.beam_size
         decoders = [model.decoder for model in self.models]
-        prepared = [prepare_decoding(decoder, decoder.project, rows) for decoder in decoders]
+        prepared = [prepare_decoding(decoder, decoder.output_layer, rows) for decoder in decoders]
 
         def search(sentences: Tensor) -> list[list[Hypothesis]]:
             return self._search(
@@ -113,7 +113,7 @@ class VaswaniGenerator(nn.Module):
             source = source[:, source.ne(self.rules.pad).any(dim=0)]
             scorers = [
                 ModelScorer(
-                    *(model.decoder, model.decoder.project),
+                    *(model.decoder, model.decoder.output_layer),
                     *model.encoder.encode(source)[:2],
                     *(self.rules.beam_size, own, self.temperature),
                 )

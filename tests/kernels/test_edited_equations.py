@@ -45,6 +45,11 @@ EDITS = {
         "share = 2 * epsilon / logits.size(1)",
         *("loss", ["chunked_loss"]),
     ),
+    "output layer": (
+        *("modules/decoder.py", "self.output_projection(features)"),
+        "self.output_projection(features) / 2",
+        *("loss scores", ["chunked_loss", "decoding_weights", "logit_chunks"]),
+    ),
     "base of the positional encoding": (
         *("modules/positional_encoding.py", "/ 10000**exponent", "/ 10**exponent"),
         *("loss scores", []),

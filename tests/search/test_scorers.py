@@ -37,8 +37,8 @@ def test_a_search_that_is_over_holds_nothing(build, batch, monkeypatch, no_colle
     source = batch([5, 3], [5, 3])["net_input"]["src_tokens"]
     model = build(seed=1, d_model=64).eval()  # heads as wide as the kernels' vectors
     decoder, (memory, packing, *_) = model.decoder, model.encoder.encode(source)
-    prepared = prepare_decoding(decoder, decoder.project, 6)
-    scorer = ModelScorer(decoder, decoder.project, memory, packing, 3, prepared)
+    prepared = prepare_decoding(decoder, decoder.output_layer, 6)
+    scorer = ModelScorer(decoder, decoder.output_layer, memory, packing, 3, prepared)
     cache = scorer.state._cache
     held = [weakref.ref(part) for part in (scorer.state, cache, *cache.layers)]
     del cache

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+from ..modules.decoder import Decoder
 from ..modules.label_smoothing import SmoothedLoss, smoothed_loss
-from ..modules.operation import is_exactly
 from ..modules.products import product_type
 from .cpu.onednn import product
 from .cpu.row_losses import is_in_place, row_losses
+from .projection import plain_projection
 from .registry import kernel
 
 _CPU_CHUNK_BYTES = 8 << 20  # about the inner caches, so that a chunk's passes stay in it
@@ -26,18 +27,13 @@ _GPU_CHUNK_FRACTION = 8  # a chunk takes at most this fraction of the free devic
 def _supports(
     features: Tensor, project: Callable[[Tensor], Tensor], target: Tensor, epsilon: float
 ) -> bool:
-    return (
-        isinstance(project, nn.Linear)
-        and is_exactly(project, nn.Linear)
-        and project.bias is None
-        and not torch.compiler.is_compiling()
-    )
+    return plain_projection(project) is not None and not torch.compiler.is_compiling()
 
 
-@kernel(smoothed_loss, _supports)
+@kernel(smoothed_loss, _supports, stands_for=[Decoder.output_layer])
 def chunked_smoothed_loss(
     features: Tensor,
-    project: nn.Linear,
+    project: Callable[[Tensor], Tensor],
     target: Tensor,
     epsilon: float,
     chunk_size: int | None = None,
@@ -50,7 +46,9 @@ def chunked_smoothed_loss(
     Args:
         chunk_size: rows a chunk; None chooses by the memory at hand.
     """
-    weight = project.weight
+    projection = plain_projection(project)
+    assert projection is not None
+    weight = projection.weight
     if chunk_size is None:
         chunk_size = default_chunk_size(features, weight.size(0))
     loss, nll, correct = _ChunkedLoss.apply(features, weight, target, epsilon, chunk_size)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..modules.operation import is_exactly
+from ..modules.decoder import Decoder
 from ..search.decoder_state import logit_chunks
 from .cpu.decoding_weights import packed_product
+from .projection import plain_projection
 from .registry import kernel
 
 _CPU_BYTES = 4 << 20  # of a chunk: twice an inner cache, and enough rows for the product
@@ -21,22 +22,24 @@ _LEAST_ROWS = 64
 def _supports(
     project: Callable[[Tensor], Tensor], features: Tensor, prepared: Any = None
 ) -> bool:
+    projection = plain_projection(project)
     return (
-        isinstance(project, nn.Linear)
-        and is_exactly(project, nn.Linear)
-        and project.bias is None
-        and project.weight.dtype == features.dtype
+        projection is not None
+        and projection.weight.dtype == features.dtype
         and not torch.is_grad_enabled()
+        and not torch.is_autocast_enabled(features.device.type)
     )
 
 
-@kernel(logit_chunks, _supports)
+@kernel(logit_chunks, _supports, stands_for=[Decoder.output_layer])
 def small_chunks(
-    project: nn.Linear, features: Tensor, prepared: Any = None
+    project: Callable[[Tensor], Tensor], features: Tensor, prepared: Any = None
 ) -> Iterator[tuple[slice, Tensor]]:
     """See ``logit_chunks``. All chunks lie in one buffer: fresh memory of this size costs a page
     fault for every few rows, and those cost more than the product."""
-    weight = project.weight
+    projection = plain_projection(project)
+    assert projection is not None
+    weight = projection.weight
     room = _GPU_BYTES if features.is_cuda else _CPU_BYTES
     count = min(features.size(0), max(_LEAST_ROWS, room // (4 * weight.size(0))))
     buffer = features.new_empty(count, weight.size(0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, nn
@@ -86,13 +85,6 @@ class Decoder(nn.Module):
         """Logits ``[..., V]`` of features ``[..., D]``."""
         logits: Tensor = self.output_projection(features)
         return logits
-
-    @property
-    def project(self) -> Callable[[Tensor], Tensor]:
-        """What makes logits of features: the linear map itself, unless a subclass has an
-        ``output_layer`` of its own."""
-        is_plain = type(self).output_layer is Decoder.output_layer
-        return self.output_projection if is_plain else self.output_layer
 
     def forward(
         self, tokens: Tensor, memory: Tensor, memory_padding_mask: Tensor | None = None

@@ -129,7 +129,7 @@ def test_quantised_layers_are_left_to_torch():
 def test_a_decoder_takes_it(build, monkeypatch):
     decoder = build(d_model=64, num_heads=4).eval().decoder
     packing = Packing.of_lengths(torch.tensor([3, 2]), 3)
-    prepared = prepare_decoding(decoder, decoder.project, 2)
+    prepared = prepare_decoding(decoder, decoder.output_layer, 2)
     assert isinstance(prepared.whole_step, CompiledStep)
     state = start_decoding(decoder, torch.randn(5, 64), packing, prepared=prepared)
     tokens = torch.tensor([[2], [2]])
@@ -138,7 +138,7 @@ def test_a_decoder_takes_it(build, monkeypatch):
     assert found.shape == (2, 1, 64)
     changed = copy.deepcopy(decoder)
     changed.layers[1].feed_forward.register_forward_hook(lambda _module, _inputs, y: y)
-    assert prepare_decoding(changed, changed.project, 2).whole_step is None
+    assert prepare_decoding(changed, changed.output_layer, 2).whole_step is None
 
 
 @needs_product
@@ -148,7 +148,7 @@ def test_weights_are_packed_for_more_than_a_few_rows(build):
     packed = mkl.can_be_packed(model.decoder.output_projection.weight)
 
     def projection(model, rows):
-        prepared = prepare_decoding(model.decoder, model.decoder.project, rows)
+        prepared = prepare_decoding(model.decoder, model.decoder.output_layer, rows)
         return None if prepared is None else prepared.projection
 
     assert projection(model, 4) is None

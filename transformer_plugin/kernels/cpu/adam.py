@@ -59,7 +59,7 @@ def norm_in_one_pass(gradients: list[Tensor]) -> Tensor:
 
 def _square_sums(gradient: Tensor) -> Tensor:
     """Sums of the squares of some numbers each, float32, which together are all."""
-    sums = torch.empty(-(-gradient.numel() // _PIECE))
+    sums = torch.empty(-(-gradient.numel() // _PIECE), dtype=torch.float32)
     kernels().square_sums(  # type: ignore[union-attr]
         *threads(), c_int64(gradient.numel()), address(gradient), address(sums)
     )

@@ -25,7 +25,12 @@ class _Choice(ctypes.Structure):
 
 
 def _supports(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor) -> bool:
-    return logits.is_contiguous() and is_supported(logits)
+    # It looks at the largest logits alone, so that a class must not gain by its bias.
+    return (
+        logits.is_contiguous()
+        and is_supported(logits)
+        and all(bias <= 0 for bias in biases.values())
+    )
 
 
 @kernel(likeliest, _supports)
@@ -37,7 +42,9 @@ def likeliest_in_one_pass(
     biased, bias = (c_int64 * len(biases))(*biases), (c_float * len(biases))(*biases.values())
     choice = _Choice(rows, num_classes, k, len(biases), addressof(biased), addressof(bias))
     found = Candidates(
-        torch.empty(rows, k), torch.empty(rows, k, dtype=torch.int64), torch.empty(rows)
+        torch.empty(rows, k, dtype=torch.float32),
+        torch.empty(rows, k, dtype=torch.int64),
+        torch.empty(rows, dtype=torch.float32),
     )
     asked = asked.contiguous()  # held here until the call is over
     getattr(kernels(), f"likeliest_{SUFFIXES[logits.dtype]}")(

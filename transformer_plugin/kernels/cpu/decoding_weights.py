@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...modules.attention import MultiHeadAttention
 from ...modules.attention_score import AttentionScore
+from ...modules.decoder import Decoder
 from ...modules.feed_forward import PositionwiseFeedForward
 from ...modules.layers import DecoderLayer
-from ...modules.operation import is_exactly
 from ...modules.residual import Residual
 from ...search.decoder_state import StepDecoder, prepare_decoding, start_decoding
+from ..projection import plain_projection
 from ..registry import kernel
 from . import decoder_step, library, mkl
 
@@ -34,11 +35,12 @@ class DecodingWeights(NamedTuple):
 
 
 def _supports(decoder: StepDecoder, project: Callable[..., Any], rows: int) -> bool:
+    projection = plain_projection(project)
     return (
         not torch.is_grad_enabled()
-        and isinstance(project, nn.Linear)
-        and is_exactly(project, nn.Linear)
-        and project.weight.device.type == "cpu"
+        and not torch.is_autocast_enabled("cpu")
+        and projection is not None
+        and projection.weight.device.type == "cpu"
     )
 
 
@@ -46,18 +48,20 @@ def _supports(decoder: StepDecoder, project: Callable[..., Any], rows: int) -> b
     prepare_decoding,
     _supports,
     stands_for=[
-        *(start_decoding, DecoderLayer, Residual, PositionwiseFeedForward),
+        *(start_decoding, DecoderLayer, Residual, PositionwiseFeedForward, Decoder.output_layer),
         *(MultiHeadAttention, AttentionScore),
     ],
 )
-def prepare(decoder: StepDecoder, project: nn.Linear, rows: int) -> DecodingWeights:
+def prepare(decoder: StepDecoder, project: Callable[..., Any], rows: int) -> DecodingWeights:
     """See ``prepare_decoding``."""
-    weight, packed = project.weight, rows >= _WORTH_PACKING
+    projection = plain_projection(project)
+    assert projection is not None
+    weight, packed = projection.weight, rows >= _WORTH_PACKING
     step = None
     is_readable = decoder.norm is None and library.is_supported(weight)
     if is_readable and decoder_step.is_supported(list(decoder.layers), weight.dtype):
         step = decoder_step.CompiledStep(decoder.layers, packed)
-    packable = packed and project.bias is None and mkl.can_be_packed(weight)
+    packable = packed and mkl.can_be_packed(weight)
     return DecodingWeights(step, mkl.PackedWeight(weight) if packable else None)
 
 

@@ -36,6 +36,7 @@ def _supports(x: Tensor, y: Tensor, rate: float, norm: nn.Module) -> bool:
         and is_exactly(norm, nn.LayerNorm)
         and isinstance(norm, nn.LayerNorm)
         and norm.bias is not None
+        and norm.normalized_shape == (x.size(-1),)
         and x.dtype == y.dtype == norm.weight.dtype
         and x.shape == y.shape
         and library.is_supported(x, x.size(-1))
@@ -63,7 +64,7 @@ class _ResidualNorm(torch.autograd.Function):
         ctx: FunctionCtx, numbers: _Residual, x: Tensor, y: Tensor, gain: Tensor, bias: Tensor
     ) -> Tensor:
         total, out = torch.empty_like(x), torch.empty_like(x)
-        moments = torch.empty(2, numbers.rows)  # mean, 1 / deviation
+        moments = torch.empty(2, numbers.rows, dtype=torch.float32)  # mean, 1 / deviation
         run("residual_norm", x.dtype, numbers, [x, y, gain, bias, total, *moments, out])
         ctx.save_for_backward(total, moments, gain)
         ctx.numbers = numbers  # type: ignore[attr-defined]
@@ -76,7 +77,7 @@ class _ResidualNorm(torch.autograd.Function):
         numbers: _Residual = ctx.numbers
         grad_x = torch.empty_like(total)
         grad_y = torch.empty_like(total) if numbers.dropped else None
-        shares = torch.zeros(-(-numbers.rows // _ROWS), 2, numbers.width)
+        shares = torch.zeros(-(-numbers.rows // _ROWS), 2, numbers.width, dtype=torch.float32)
         given = [grad_out.contiguous(), total, *moments, gain]
         run("residual_norm_back", total.dtype, numbers, [*given, grad_x, grad_y, shares])
         grad_gain, grad_bias = shares.sum(dim=0).to(gain.dtype)

@@ -51,7 +51,9 @@ class _Rows(ctypes.Structure):
 def _by_kernel(logits: Tensor, gold: Tensor, gold_share: float, gradient: Tensor) -> RowLosses:
     count, classes = logits.shape
     found = RowLosses(
-        torch.empty(count), torch.empty(count), torch.empty(count, dtype=torch.bool)
+        torch.empty(count, dtype=torch.float32),
+        torch.empty(count, dtype=torch.float32),
+        torch.empty(count, dtype=torch.bool),
     )
     tensors = (logits, gold.contiguous(), gradient, *found)
     library.run("row_losses", logits.dtype, _Rows(count, classes, gold_share), tensors)
