@@ -27,7 +27,7 @@ def _supports(
         projection is not None
         and projection.weight.dtype == features.dtype
         and not torch.is_grad_enabled()
-        and not torch.is_autocast_enabled(features.device.type)
+        and not any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
     )
 
 
