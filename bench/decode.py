@@ -8,9 +8,7 @@ alike. Times are medians of the rounds, without start-up.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
-import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,6 +21,7 @@ import torch
 from decoding_plot import write_plot
 from decoding_systems import PACKAGES, Setting, installed, refusal
 from decoding_worker import Worker
+from results import gpu_is_missing, write_results
 from whole_process import whole_process
 
 REPO = Path(__file__).resolve().parent.parent
@@ -146,11 +145,10 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Measures, prints, and writes what was asked for."""
+    """Measures, prints the table and writes the files."""
     args = parse_arguments()
     logging.disable(logging.INFO)
-    if args.device == "cuda" and not torch.cuda.is_available():
-        print("skipped: --device cuda, and no GPU is at hand")
+    if gpu_is_missing(args.device):
         return
     print(
         f"{', '.join(map(str, args.path))}, {args.subset} of {args.data_bin}, {args.device},"
@@ -168,12 +166,7 @@ def main() -> None:
                     print(line)
         except RuntimeError as error:
             sys.exit(str(error))
-    if args.json:
-        partial = args.json.with_name(args.json.name + ".partial")
-        partial.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-        os.replace(partial, args.json)
-    if args.plot:
-        write_plot(rows, args.plot)
+    write_results(rows, args.json, args.plot, write_plot)
 
 
 if __name__ == "__main__":

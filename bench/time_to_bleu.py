@@ -19,13 +19,15 @@ import sys
 from pathlib import Path
 
 import sacrebleu
-import torch
+from results import gpu_is_missing
 from training_systems import plugin_flags, stock_flags
 
 import transformer_plugin
-from transformer_plugin.analysis.accounting import configuration
 from transformer_plugin.cli import main as transformer_plugin_command
+from transformer_plugin.files import atomic_write
 from transformer_plugin.presets import PRESETS
+from transformer_plugin.reports.accounting import configuration
+from transformer_plugin.reports.training_report.series import read_log
 
 PLUGIN = str(Path(transformer_plugin.__file__).parent)
 SAVED = 5  # of which the average is made (6.1)
@@ -110,8 +112,7 @@ def translate(args: argparse.Namespace, folder: Path) -> list[str]:
 def main() -> None:
     """Trains, translates, scores."""
     args = parse_arguments()
-    if args.device == "cuda" and not torch.cuda.is_available():
-        print("skipped: --device cuda, and no GPU is at hand")
+    if gpu_is_missing(args.device):
         return
     folder = args.work / args.system
     folder.mkdir(parents=True, exist_ok=True)
@@ -120,14 +121,14 @@ def main() -> None:
     references = args.reference.read_text(encoding="utf-8").splitlines()
     metric = sacrebleu.BLEU()
     score = metric.corpus_score(hypotheses, [references])
-    log = (folder / "train.log").read_text(encoding="utf-8")
-    updates = max(map(int, re.findall(r"num_updates[= ](\d+)", log)), default=0)
+    updates = read_log(folder / "train.log").updates
     result = {
         **{"system": args.system, "arch": args.arch, "precision": args.precision},
         **{"minutes": args.minutes, "updates": updates, "bleu": score.score},
         "signature": str(metric.get_signature()),
     }
-    (folder / "score.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    with atomic_write(folder / "score.json") as file:
+        file.write(f"{json.dumps(result, indent=1)}\n")
     print(json.dumps(result))
 
 

@@ -8,9 +8,7 @@ medians of the rounds; tokens are those of the target, padding not counted.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
-import os
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -20,6 +18,7 @@ from typing import Any
 
 import torch
 from matmul_rate import matmul_rate
+from results import gpu_is_missing, write_results
 from training_data import SENTENCES, WORDS, multi30k, write_synthetic
 from training_peers import PACKAGES, PRECISIONS, installed
 from training_plot import write_plot
@@ -27,9 +26,9 @@ from training_systems import Setting, stock_flags
 from training_worker import KEEP_FREED_MEMORY, Worker
 
 import transformer_plugin
-from transformer_plugin.analysis.accounting import account
-from transformer_plugin.analysis.flops import training_flops, transformer_flops
+from transformer_plugin.flops import training_flops, transformer_flops
 from transformer_plugin.presets import PRESETS
+from transformer_plugin.reports.accounting import account
 
 REPO = Path(__file__).resolve().parent.parent
 DATA_BIN = REPO / "runs/multi30k_en_de/data-bin"
@@ -166,13 +165,8 @@ def measure(args: argparse.Namespace, data_bin: Path) -> list[dict[str, Any]]:
 
 def step_flops(arch: str, vocabulary: int, lengths: list[tuple[int, int]]) -> float:
     """Of training on sentences of these source and target lengths, padding not counted."""
-    shape = vars(account(arch, vocabulary).shape)
-    return training_flops(
-        sum(
-            transformer_flops(**shape, vocab=vocabulary, source=source, target=target)
-            for source, target in lengths
-        )
-    )
+    shape = account(arch, vocabulary).shape
+    return training_flops(sum(transformer_flops(shape, vocabulary, *pair) for pair in lengths))
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:
@@ -188,11 +182,10 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Measures, prints, and writes what was asked for."""
+    """Measures, prints the table and writes the files."""
     args = parse_arguments()
     logging.disable(logging.INFO)
-    if args.device == "cuda" and not torch.cuda.is_available():
-        print("skipped: --device cuda, and no GPU is at hand")
+    if gpu_is_missing(args.device):
         return
     print(
         f"{args.arch}, {args.data}, {args.max_tokens} tokens a batch, {args.device}, torch"
@@ -210,12 +203,7 @@ def main() -> None:
         except RuntimeError as error:
             sys.exit(str(error))
     print_table(rows)
-    if args.json:
-        partial = args.json.with_name(args.json.name + ".partial")
-        partial.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-        os.replace(partial, args.json)
-    if args.plot:
-        write_plot(rows, args.plot)
+    write_results(rows, args.json, args.plot, write_plot)
 
 
 if __name__ == "__main__":

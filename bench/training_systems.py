@@ -12,7 +12,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.trainer import Trainer
 from training_peers import build_peer
 
-from transformer_plugin.analysis.accounting import configuration
+from transformer_plugin.reports.accounting import configuration
 from transformer_plugin.training.trainer import SafeTrainer
 
 Update = Callable[[dict[str, Any]], None]

@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from decoding_stock import stock_checkpoint
 
 import transformer_plugin
+from transformer_plugin.checkpoints.exchange.conversion import convert
 from transformer_plugin.checkpoints.safe_loading import load
 
 PLUGIN = Path(transformer_plugin.__file__).parent
@@ -30,7 +30,7 @@ def whole_process(
         RuntimeError: fairseq-generate failed.
     """
     stock = scratch / "stock.pt"
-    torch.save(stock_checkpoint(load(path)), stock)
+    torch.save(convert(load(path), "stock"), stock)
     tasks = {
         "plugin": ["--task", "vaswani_translation", "--path", str(path)],
         "stock": ["--task", "translation", "--path", str(stock)],

@@ -1,13 +1,13 @@
 """Clean a parallel corpus: RAW/{train,valid,test}.{SOURCE,TARGET} to CLEAN, plus report.json.
 
-Every line is brought to Unicode NFC with single spaces; with --moses also to Moses' tokens, and
-with --lowercase to lower case. A training pair is dropped when a side is not valid UTF-8, holds a
-NUL byte, is empty, too short or too long, when the lengths differ by more than a ratio, or when the
-same pair came before; each is counted once, under the first of these that holds. Validation and
-test pairs are never dropped: what no sentence can be is an error there.
+Every line is normalised to Unicode NFC with single spaces; --moses also normalises punctuation and
+tokenises, and --lowercase changes to lower case. A training pair is dropped when a side is not
+valid UTF-8, has a NUL byte, is empty, too short or too long, when the ratio of the lengths is too
+high, or when the pair is a duplicate; it is counted once, under the first of these reasons.
+Validation and test pairs are never dropped: a line that cannot be a sentence is an error there.
 
-A corpus without a validation set (RAW/hold-out.json) has every Nth clean training pair held out as
-one; duplicates are then kept, as in the literature, whose split this is.
+Where a corpus has no validation set (RAW/hold-out.json), every Nth clean training pair is held out
+as one. Duplicates are kept then, as in the split of the literature.
 """
 
 from __future__ import annotations
@@ -17,24 +17,33 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bad_input import BadInput, exit_cleanly
-from clean_pairs import REASONS, CleanBlock, Form, Limits, clean_block, held_out_block
 from fetch import HOLD_OUT
-from finished_step import finish_step
-from parallel_blocks import all_cores, in_order, pair_blocks
-from parallel_text import SPLITS, check_aligned, check_languages, side_paths
-from progress import Progress
-from seen_before import SeenBefore
+
+from steps.errors import BadInput, exit_cleanly
+from steps.progress import progress
+from steps.step import run_step
+from steps.workers import all_cores, ordered_map, pair_blocks
+from text.cleaning import (
+    REASONS,
+    CleanBlock,
+    Limits,
+    Normalisation,
+    clean_block,
+    clean_held_out_block,
+)
+from text.duplicates import DigestSet
+from text.parallel import SPLITS, check_aligned, check_languages, side_paths
 
 
-def new_pairs(block: CleanBlock, seen: SeenBefore) -> tuple[bytes, bytes]:
-    """The pairs of a block that did not come before."""
-    new = seen.first_time(block.digests)
+def new_pairs(block: CleanBlock, seen: DigestSet) -> tuple[bytes, bytes]:
+    """The pairs of a block that are not duplicates."""
+    new = seen.add(block.digests)
     if new.all():
         return block.sides
     one, other = (
@@ -45,31 +54,32 @@ def new_pairs(block: CleanBlock, seen: SeenBefore) -> tuple[bytes, bytes]:
 
 
 def clean_train(
-    paths: list[Path], output: Path, limits: Limits, form: Form, every: int, workers: int
+    paths: list[Path], output: Path, limits: Limits, normalise: Normalisation, every: int,
+    workers: int,
 ) -> dict[str, dict[str, int]]:
-    """Write the training pairs that are kept, every Nth of them to valid; the counts of each."""
+    """Write the training pairs that are kept, every Nth of them to valid; return the counts."""
     counts = Counter(dict.fromkeys(("read", "kept", *REASONS), 0))
-    seen = SeenBefore()
-    progress = Progress("[clean] train", check_aligned(*paths), "pairs")
-    outputs = [[(output / path.name.replace("train.", f"{split}.", 1)).open("wb")
-                for path in paths] for split in (("train", "valid") if every else ("train",))]
-    for block in in_order(partial(clean_block, limits=limits, form=form),
-                          pair_blocks(*paths), workers):
-        counts.update(block.counts)
-        before = counts["kept"]
-        sides = block.sides if every else new_pairs(block, seen)
-        kept = sides[0].count(b"\n")
-        counts["kept"] += kept
-        counts["duplicate"] += len(block.digests) - kept
-        for number, side in enumerate(sides):
-            if not every:
-                outputs[0][number].write(side)
-                continue
-            for place, line in enumerate(side.splitlines(True), start=before + 1):
-                outputs[place % every == 0][number].write(line)
-        progress.add(block.counts["read"])
-    for file in (file for files in outputs for file in files):
-        file.close()
+    seen = DigestSet()
+    with ExitStack() as files:
+        bar = files.enter_context(progress("[clean] train", check_aligned(*paths), "pairs"))
+        outputs = [[files.enter_context((output / f"{split}.{language}").open("wb"))
+                    for language in normalise.languages]
+                   for split in (("train", "valid") if every else ("train",))]
+        for block in ordered_map(partial(clean_block, limits=limits, normalise=normalise),
+                                 pair_blocks(*paths), workers):
+            counts.update(block.counts)
+            before = counts["kept"]
+            sides = block.sides if every else new_pairs(block, seen)
+            kept = sides[0].count(b"\n")
+            counts["kept"] += kept
+            counts["duplicate"] += len(block.digests) - kept
+            for number, side in enumerate(sides):
+                if not every:
+                    outputs[0][number].write(side)
+                    continue
+                for place, line in enumerate(side.splitlines(True), start=before + 1):
+                    outputs[place % every == 0][number].write(line)
+            bar.update(block.counts["read"])
     held = counts["kept"] // every if every else 0
     counts["kept"] -= held
     if not counts["kept"]:
@@ -86,16 +96,19 @@ def numbered(blocks: Iterator[tuple[list[bytes], list[bytes]]]) -> Iterator[Any]
         start += len(block[0])
 
 
-def clean_held_out(paths: list[Path], output: Path, form: Form, workers: int) -> dict[str, int]:
-    """Write every pair of a validation or test set; BadInput on a line that no sentence can be.
+def clean_held_out(
+    paths: list[Path], output: Path, normalise: Normalisation, workers: int
+) -> dict[str, int]:
+    """Write every pair of a validation or test set; return the counts.
 
-    Also when half of the lines of a side are in subwords, as scores are of plain text.
+    BadInput on a line that cannot be a sentence, and when half of the lines of a side are split
+    into subwords: scores are those of plain text.
     """
     pairs, empty = check_aligned(*paths), 0
     marked: tuple[list[int], list[int]] = ([], [])
-    check = partial(held_out_block, names=(str(paths[0]), str(paths[1])), form=form)
+    check = partial(clean_held_out_block, names=(str(paths[0]), str(paths[1])), normalise=normalise)
     with (output / paths[0].name).open("wb") as one, (output / paths[1].name).open("wb") as other:
-        for block in in_order(check, numbered(pair_blocks(*paths)), workers):
+        for block in ordered_map(check, numbered(pair_blocks(*paths)), workers):
             for file, side, found, lines in zip((one, other), block.sides, marked, block.marked,
                                                 strict=True):
                 file.write(side)
@@ -105,25 +118,26 @@ def clean_held_out(paths: list[Path], output: Path, form: Form, workers: int) ->
         if 2 * len(lines) >= pairs:
             raise BadInput(f"{path}, line {lines[0]}: {len(lines):,} of {pairs:,} lines hold '@@ ' "
                            "or '\u2581', the marks of subwords; expected plain text: give the text "
-                           "as it was before it was split")
+                           "before it was split")
     return {"read": pairs, "kept": pairs, "empty_but_kept": empty}
 
 
 def clean(
-    raw: Path, output: Path, limits: Limits, form: Form, every: int, workers: int
+    raw: Path, output: Path, limits: Limits, normalise: Normalisation, every: int, workers: int
 ) -> None:
     """Clean the splits of `raw` into the folder `output` and write its report.json."""
     report: dict[str, dict[str, int]] = {}
     for split in SPLITS:
-        paths = [raw / f"{split}.{language}" for language in form.languages]
+        paths = [raw / f"{split}.{language}" for language in normalise.languages]
         if split == "train":
-            report |= clean_train(paths, output, limits, form, every, workers)
+            report |= clean_train(paths, output, limits, normalise, every, workers)
         elif split not in report:
-            report[split] = clean_held_out(paths, output, form, workers)
+            report[split] = clean_held_out(paths, output, normalise, workers)
         summary = ", ".join(f"{name} {count:,}" for name, count in report[split].items() if count)
         print(f"[clean] {split}: {summary}", file=sys.stderr)
-    text = json.dumps({"limits": asdict(limits), "form": asdict(form), "pairs": report}, indent=1)
-    (output / "report.json").write_text(text + "\n", encoding="utf-8")
+    found = {"limits": asdict(limits), "form": asdict(normalise), "pairs": report}
+    text = json.dumps(found, indent=1) + "\n"
+    (output / "report.json").write_text(text, encoding="utf-8")
 
 
 def main() -> None:
@@ -146,17 +160,17 @@ def main() -> None:
     limits.check()
     if args.workers < 1:
         raise BadInput("expected --workers of at least 1")
-    form = Form((args.source, args.target), args.moses, args.lowercase)
+    normalise = Normalisation((args.source, args.target), args.moses, args.lowercase)
     hold_out = args.input / HOLD_OUT
     every = json.loads(hold_out.read_text(encoding="utf-8"))["every"] if hold_out.is_file() else 0
-    inputs = side_paths(args.input, form.languages)
+    inputs = side_paths(args.input, normalise.languages)
     if every:
         inputs = [path for path in inputs if not path.name.startswith("valid.")] + [hold_out]
-    finish_step(
+    run_step(
         args.output,
         inputs=inputs,
-        settings={**asdict(limits), **asdict(form)} | {"languages": list(form.languages)},
-        work=lambda folder: clean(args.input, folder, limits, form, every, args.workers),
+        settings={**asdict(limits), **asdict(normalise)},
+        work=lambda folder: clean(args.input, folder, limits, normalise, every, args.workers),
     )
 
 

@@ -1,9 +1,9 @@
 """Fetch a corpus into {train,valid,test}.{SOURCE,TARGET}, plain text.
 
-The corpus is `toy`, which is generated on the spot; or the name of a manifest in
-data-prep/corpora/ (or the path of one), read from its public addresses or from DATA_MIRROR; or
---train, --valid and --test name parallel files of your own: PREFIX stands for PREFIX.SOURCE and
-PREFIX.TARGET, each of which may be compressed (.gz), and several go PREFIX,PREFIX.
+The corpus is `toy`, which is generated; or the name or path of a manifest of data-prep/corpora/,
+which is read from its public addresses or from DATA_MIRROR; or parallel files of your own, named by
+--train, --valid and --test: PREFIX stands for PREFIX.SOURCE and PREFIX.TARGET, each of which may be
+compressed (.gz); several are PREFIX,PREFIX.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import own_files
-import toy
-from archives import extract
-from bad_input import BadInput, exit_cleanly
-from finished_step import finish_step
-from manifests import Part, held_out, parts, read_manifest
-from parallel_text import SPLITS, check_aligned, check_languages, read_lines
-from progress import Progress
-from sources import obtain
-from text_formats import segment_numbers, sentences
+from sources import user_files
+from sources.archives import extract
+from sources.file_formats import segment_numbers, sentences
+from sources.manifests import Part, held_out, parts, read_manifest
+from sources.mirror import fetch_file
+from steps.errors import BadInput, exit_cleanly
+from steps.progress import progress
+from steps.step import run_step
+from text.parallel import SPLITS, check_aligned, check_languages, read_lines
+from toy.corpus import write_toy_corpus
 
 HOLD_OUT = "hold-out.json"  # what clean.py reads when a corpus has no validation set
 
 
 def append_side(path: Path, part: Part, output: Path) -> int:
-    """Add the sentences of one side of a part to `output`; their number."""
-    progress = Progress(f"[raw] {part.name}", None, "lines")
+    """Add the sentences of one side of a part to `output` and return their number."""
+    lines = 0
     with output.open("ab") as file:
-        for sentence in sentences(path, part.name):
+        for sentence in progress(f"[raw] {part.name}", None, "lines", sentences(path, part.name)):
             file.write(sentence + b"\n")
-            progress.add(1)
-    return progress.done
+            lines += 1
+    return lines
 
 
 def append_part(paths: Sequence[Path], sides: Sequence[Part], outputs: Sequence[Path]) -> None:
@@ -58,7 +58,7 @@ def fetch(
     manifest: dict[str, Any], wanted: dict[str, list[tuple[Part, Part]]], source: str, target: str,
     downloads: Path, folder: Path,
 ) -> None:
-    """Fill `folder` with the wanted parts of a corpus, each archive read once."""
+    """Fill `folder` with the wanted parts of a corpus. Each archive is read once."""
     for split, pairs in wanted.items():
         outputs = [folder / f"{split}.{language}" for language in (source, target)]
         archives: dict[str, list[tuple[Part, Part]]] = {}
@@ -70,7 +70,7 @@ def fetch(
                 members.setdefault(side, folder / f".member{len(members)}")
             files = dict.fromkeys(side.file for sides in group for side in sides)
             print(f"[raw] {', '.join(files)}", file=sys.stderr)
-            local = {file: obtain(manifest, file, downloads) for file in files}
+            local = {file: fetch_file(manifest, file, downloads) for file in files}
             for file in files:
                 if chosen := {str(side.member): path for side, path in members.items()
                               if side.file == file}:
@@ -84,7 +84,7 @@ def fetch(
 
 
 def check_splits(folder: Path, source: str, target: str, known: dict[str, int]) -> None:
-    """Check and report each split; `known` holds how many pairs the public ones have."""
+    """Check and report each split; `known`: numbers of pairs of the public corpus."""
     for split in SPLITS:
         paths = [folder / f"{split}.{language}" for language in (source, target)]
         if split == "valid" and (folder / HOLD_OUT).is_file():
@@ -102,7 +102,7 @@ def check_splits(folder: Path, source: str, target: str, known: dict[str, int]) 
 
 
 def fetch_corpus(args: argparse.Namespace) -> None:
-    """A manifest's corpus into --output."""
+    """Fetch the corpus of a manifest into --output."""
     manifest = read_manifest(args.corpus)
     wanted = parts(manifest, args.source, args.target, args.variant)
     known = {}
@@ -119,7 +119,7 @@ def fetch_corpus(args: argparse.Namespace) -> None:
         fetch(manifest, wanted, args.source, args.target, args.downloads, folder)
         check_splits(folder, args.source, args.target, known)
 
-    finish_step(args.output, inputs=[], work=work,
+    run_step(args.output, inputs=[], work=work,
                 settings={"parts": names, "files": files, "hold_out": held_out(manifest)})
 
 
@@ -142,11 +142,11 @@ def main() -> None:
 
     prefixes = {split: getattr(args, split) for split in SPLITS}
     if any(prefixes.values()):
-        own_files.fetch(prefixes, args.source, args.target, args.output)
+        user_files.fetch(prefixes, args.source, args.target, args.output)
     elif args.corpus is None:
         parser.error("give a corpus, or --train, --valid and --test")
     elif args.corpus == "toy":
-        toy.write_toy_corpus(args.output, source=args.source, target=args.target)
+        write_toy_corpus(args.output, source=args.source, target=args.target)
     else:
         fetch_corpus(args)
 

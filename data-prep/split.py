@@ -3,8 +3,8 @@
     python data-prep/split.py PREFIX --source en --target de --output FOLDER
     TRAIN=FOLDER/train VALID=FOLDER/valid TEST=FOLDER/test recipes/prepare.sh EXPERIMENT
 
-All translations of a source sentence (compared without case and spaces at its ends) go to the same
-split, so that none of valid and test was seen in training; of these, valid and test keep the first.
+All translations of a source sentence (compared without case and outer spaces) go to the same split,
+so that no sentence of valid and test is in train; valid and test keep the first of them.
 The same seed gives the same files.
 """
 
@@ -15,10 +15,11 @@ import random
 import sys
 from pathlib import Path
 
-from bad_input import BadInput, exit_cleanly
-from finished_step import finish_step, sha256
-from own_files import copy_pairs, resolve
-from parallel_text import SPLITS, check_languages
+from sources.user_files import copy_pairs, resolve
+from steps.errors import BadInput, exit_cleanly
+from steps.step import run_step
+from text.parallel import SPLITS, check_languages
+from transformer_plugin.files import checksum
 
 Pair = tuple[str, str]
 
@@ -74,8 +75,8 @@ def main() -> None:
         for path in wholes:
             path.unlink()
 
-    finish_step(args.output, inputs=[], work=work, settings={
-        "files": [[sha256(path) for path in paths] for paths in inputs],
+    run_step(args.output, inputs=[], work=work, settings={
+        "files": [[checksum(path) for path in paths] for paths in inputs],
         "languages": list(languages), "valid": args.valid, "test": args.test,
         "seed": args.seed,
     })

@@ -1,9 +1,10 @@
-"""Learn joint subwords on both sides of CLEAN/train, of one of two kinds:
+"""Learn joint subwords on both sides of CLEAN/train, or those of one side, of one of these kinds:
 
     sentencepiece  a BPE of --vocab-size pieces straight from raw text (no tokeniser), with every
                    character covered and no rewriting of characters: joint.model, joint.vocab
     moses-bpe      subword-nmt's BPE of --merges merges, on text that clean.py --moses has
                    tokenised, as in the literature: joint.codes, joint.vocab
+    words          none: every word of the text is one symbol: joint.vocab
 """
 
 from __future__ import annotations
@@ -17,25 +18,26 @@ from itertools import islice
 from pathlib import Path
 
 import sentencepiece
-from bad_input import BadInput, exit_cleanly
-from encoders import CODES, KINDS, MODEL, VOCABULARY
-from finished_step import finish_step
-from line_faults import LONGEST
-from parallel_blocks import all_cores
-from parallel_text import check_languages, read_lines
 from subword_nmt.learn_bpe import learn_bpe
-from word_counts import count_words
 
-MOST_MERGED = 2_000_000  # words that subword-nmt merges in 2.5 GB; the rarer ones do not count
+from steps.errors import BadInput, exit_cleanly
+from steps.step import run_step
+from steps.workers import all_cores
+from text.encoders import CODES, KINDS, MODEL, VOCABULARY
+from text.line_checks import MAX_LINE_BYTES
+from text.parallel import check_languages, read_lines
+from text.word_counts import count_words
+
+MAX_BPE_WORDS = 2_000_000  # the most frequent; subword-nmt needs 2.5 GB for them
 
 
 def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> None:
-    """Write joint.model and joint.vocab; BadInput when the words have too few units."""
+    """Write joint.model and joint.vocab; BadInput when the words do not give enough pieces."""
     counted = folder / "words.tsv"
     with counted.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{word}\t{count}\n" for word, count in words.items())
     try:
-        with contextlib.chdir(folder):  # the model records the names that it is given
+        with contextlib.chdir(folder):  # the model records file names
             sentencepiece.SentencePieceTrainer.train(
                 input=counted.name,
                 input_format="tsv",
@@ -44,12 +46,12 @@ def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> N
                 vocab_size=vocab_size,
                 character_coverage=1.0,
                 normalization_rule_name="identity",
-                max_sentence_length=4 * LONGEST,  # bytes of a word and its count; none is left out
+                max_sentence_length=4 * MAX_LINE_BYTES,  # of a word and its count
                 num_threads=1,
                 minloglevel=2,  # errors come as exceptions
             )
     except (RuntimeError, OSError) as error:
-        reason = str(error).rsplit("\n", 1)[-1].rsplit("] ", 1)[-1].strip()  # without its C++ place
+        reason = str(error).rsplit("\n", 1)[-1].rsplit("] ", 1)[-1].strip()
         most = re.search(r"too high .* <= (\d+)", reason)
         if most:  # about as many as there are words
             some = int(most[1]) // 1000 * 100 or 100
@@ -59,10 +61,10 @@ def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> N
 
 
 def learn_moses_bpe(words: Counter[str], merges: int, folder: Path) -> None:
-    """Write joint.codes, and in joint.vocab every piece that they can give, one a line."""
+    """Write joint.codes, and to joint.vocab every piece that they can produce, one a line."""
     if not any(len(word) > 1 for word in words):
         raise BadInput("no word has two letters: there is nothing to merge")
-    frequent = islice(words.items(), MOST_MERGED)
+    frequent = islice(words.items(), MAX_BPE_WORDS)
     counted = io.StringIO("".join(f"{word} {count}\n" for word, count in frequent))
     codes = folder / CODES
     with (codes.open("w", encoding="utf-8", newline="\n") as file,
@@ -77,8 +79,8 @@ def learn_moses_bpe(words: Counter[str], merges: int, folder: Path) -> None:
     (folder / VOCABULARY).write_text(text, encoding="utf-8", newline="\n")
 
 
-def learn(texts: list[Path], kind: str, size: int, workers: int, folder: Path) -> None:
-    """Write a subword model of `kind` into `folder`."""
+def learn(texts: list[Path], kind: str, size: int | None, workers: int, folder: Path) -> None:
+    """Write a subword model of `kind` into `folder`; `size` of "words" is None."""
     try:
         words = count_words(texts, workers)
     except UnicodeDecodeError:
@@ -86,10 +88,13 @@ def learn(texts: list[Path], kind: str, size: int, workers: int, folder: Path) -
             for _ in read_lines(text):
                 pass
         raise
-    if kind == "sentencepiece":
+    if kind == "sentencepiece" and size:
         learn_sentencepiece(words, size, folder)
-    else:
+    elif kind == "moses-bpe" and size:
         learn_moses_bpe(words, size, folder)
+    else:
+        text = "".join(f"{word}\n" for word in words)
+        (folder / VOCABULARY).write_text(text, encoding="utf-8", newline="\n")
 
 
 def main() -> None:
@@ -100,6 +105,8 @@ def main() -> None:
     parser.add_argument("--output", required=True, type=Path, help="folder for the model")
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
+    parser.add_argument("--side", choices=("both", "source", "target"), default="both",
+                        help="whose text to learn from (default %(default)s)")
     parser.add_argument("--kind", choices=KINDS, default=KINDS[0], help="default: %(default)s")
     parser.add_argument("--vocab-size", type=int, default=37_000,
                         help="pieces of sentencepiece (default %(default)s, section 5.1)")
@@ -109,13 +116,15 @@ def main() -> None:
                         help="processes (default: one a core)")
     args = parser.parse_args()
     check_languages(args.source, args.target)
-    size = args.vocab_size if args.kind == "sentencepiece" else args.merges
+    size = {"sentencepiece": args.vocab_size, "moses-bpe": args.merges}.get(args.kind)
     if args.workers < 1:
         raise BadInput("expected --workers of at least 1")
-    if size < 1:
+    if size is not None and size < 1:
         raise BadInput(f"expected a positive number of subwords, not {size}")
-    texts = [args.input / f"train.{language}" for language in (args.source, args.target)]
-    finish_step(
+    sides = {"source": [args.source], "target": [args.target]}
+    languages = sides.get(args.side, [args.source, args.target])
+    texts = [args.input / f"train.{language}" for language in languages]
+    run_step(
         args.output,
         inputs=texts,
         settings={"kind": args.kind, "size": size, "sentencepiece": sentencepiece.__version__},

@@ -4,13 +4,14 @@ set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
-lock "$RUN_DIR"
 
 : "${AVERAGE:=5}"      # section 6.1
 : "${SAVE_UPDATES:=}"  # set where checkpoints are saved by updates
 by=epochs
 [[ -z $SAVE_UPDATES ]] || by=updates
 
-stage average "$RUN_DIR/checkpoints/averaged.pt" "$RUN_DIR/checkpoints/checkpoint_last.pt" -- \
+stage average --output "$RUN_DIR/checkpoints/averaged.pt" \
+    --input "$RUN_DIR/checkpoints/checkpoint_last.pt" -- \
     transformer-plugin average --last "$AVERAGE" --by $by --allow-fewer \
     --checkpoints "$RUN_DIR/checkpoints" --output "$RUN_DIR/checkpoints/averaged.pt"
+perform

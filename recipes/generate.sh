@@ -4,7 +4,6 @@ set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
-lock "$RUN_DIR"
 
 : "${BEAM:=4}"         # section 6.1
 : "${ALPHA:=0.6}"      # section 6.1
@@ -14,14 +13,18 @@ case ${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
     moses-bpe) marks=subword_nmt undo=(--detokenise "$TARGET") ;;
     *) die "SUBWORDS is '$SUBWORDS': expected sentencepiece or moses-bpe" ;;
 esac
+: "${MAX_LEN_OWN:=}"   # tokens beyond the source's own; empty: 50, section 6.1
+marks=(--remove-bpe "$marks")
+[[ -z ${TREEBANK:-} ]] || marks=()
 
 checkpoint="$RUN_DIR/checkpoints/averaged.pt"
-stage generate "$RUN_DIR/generate.log" "$checkpoint" "$DATA_DIR/data-bin" -- \
-    capture "$RUN_DIR/generate.log" fairseq-generate "$DATA_DIR/data-bin" \
+stage generate --output "$RUN_DIR/generate.log" --input "$checkpoint" --input "$DATA_DIR/data-bin" \
+    --stdout "$RUN_DIR/generate.log" -- fairseq-generate "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
     --path "$checkpoint" --gen-subset "$EVALUATE" --beam "$BEAM" --lenpen "$ALPHA" \
-    --remove-bpe "$marks" ${EXTRA[@]+"${EXTRA[@]}"}
-stage hypotheses "$RUN_DIR/hypotheses.txt" "$RUN_DIR/generate.log" -- \
+    ${marks[@]+"${marks[@]}"} ${MAX_LEN_OWN:+--max-len-own "$MAX_LEN_OWN"} ${EXTRA[@]+"${EXTRA[@]}"}
+stage hypotheses --output "$RUN_DIR/hypotheses.txt" --input "$RUN_DIR/generate.log" -- \
     transformer-plugin hypotheses --log "$RUN_DIR/generate.log" --output "$RUN_DIR/hypotheses.txt" \
     ${undo[@]+"${undo[@]}"}
+perform

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Raw parallel text to binarised data: prepare.sh EXPERIMENT [--dry-run] [FLAGS OF clean.py]
-# Each step skips itself when its inputs and settings have not changed, and is done again whole when
-# it was interrupted. DATA_MIRROR names a folder (or an address) to read the corpus from instead of
-# its public one. TRAIN, VALID and TEST name plain parallel files to take instead of the corpus:
-# PREFIX stands for PREFIX.$SOURCE and PREFIX.$TARGET, each plain or .gz; several are PREFIX,PREFIX.
+# A step is skipped when its inputs and settings have not changed; an interrupted one is started again.
+# DATA_MIRROR is a folder or an address that has the corpus, instead of its public address. TRAIN,
+# VALID and TEST are parallel files of your own: PREFIX stands for PREFIX.$SOURCE and PREFIX.$TARGET,
+# each plain or .gz; several are PREFIX,PREFIX.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
-lock "$DATA_DIR"
 
 needs SOURCE TARGET
+: "${TREEBANK:=}"               # of data-prep/treebanks/, for parsing
+: "${TREES:=}"                  # its folder or archive
 : "${VARIANT:=}"                # of the corpus; empty: its first
 : "${SUBWORDS:=sentencepiece}"  # or moses-bpe, as in the literature
 : "${VOCAB_SIZE:=37000}"        # joint pieces of sentencepiece; section 5.1 of the paper
@@ -28,7 +29,25 @@ esac
 [[ $LOWERCASE == 0 ]] || form+=(--lowercase)
 
 workers=(${WORKERS:+--workers "$WORKERS"})
-step() { run python3 "$REPO/data-prep/$1.py" "${@:2}" --source "$SOURCE" --target "$TARGET"; }
+step() {
+    stage prepare --writes-to "$DATA_DIR" -- \
+        python3 "$REPO/data-prep/$1.py" "${@:2}" --source "$SOURCE" --target "$TARGET"
+}
+
+if [[ -n $TREEBANK ]]; then
+    [[ -n $TREES ]] || die "TREES is not set: name the folder or the archive of the treebank"
+    raw=$DATA_DIR/raw
+    step trees "$TREEBANK" --input "$TREES" --output "$raw"
+    step subwords --input "$raw" --output "$DATA_DIR/subwords" --side source \
+        --vocab-size "$VOCAB_SIZE" ${workers[@]+"${workers[@]}"}
+    step subwords --input "$raw" --output "$DATA_DIR/subwords-target" --side target --kind words \
+        ${workers[@]+"${workers[@]}"}
+    step binarise --input "$raw" --model "$DATA_DIR/subwords" \
+        --target-model "$DATA_DIR/subwords-target" --output "$DATA_DIR/data-bin" \
+        ${workers[@]+"${workers[@]}"}
+    perform
+    return 0  # to run.sh
+fi
 
 if [[ -n $TRAIN$VALID$TEST ]]; then
     from=(--train "$TRAIN" --valid "$VALID" --test "$TEST")
@@ -37,15 +56,12 @@ else
     from=("$CORPUS" ${VARIANT:+--variant "$VARIANT"} --downloads "$RUNS/downloads")
 fi
 
-steps() {
-    step fetch "${from[@]}" --output "$DATA_DIR/raw"
-    step clean --input "$DATA_DIR/raw" --output "$DATA_DIR/clean" ${form[@]+"${form[@]}"} \
-        --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" ${workers[@]+"${workers[@]}"} \
-        ${EXTRA[@]+"${EXTRA[@]}"}
-    step subwords --input "$DATA_DIR/clean" --output "$DATA_DIR/subwords" --kind "$SUBWORDS" \
-        --vocab-size "$VOCAB_SIZE" --merges "$MERGES" ${workers[@]+"${workers[@]}"}
-    step binarise --input "$DATA_DIR/clean" --model "$DATA_DIR/subwords" --output "$DATA_DIR/data-bin" \
-        ${workers[@]+"${workers[@]}"}
-}
-steps
-record prepare "$(DRY_RUN=1 && steps)"
+step fetch "${from[@]}" --output "$DATA_DIR/raw"
+step clean --input "$DATA_DIR/raw" --output "$DATA_DIR/clean" ${form[@]+"${form[@]}"} \
+    --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" ${workers[@]+"${workers[@]}"} \
+    ${EXTRA[@]+"${EXTRA[@]}"}
+step subwords --input "$DATA_DIR/clean" --output "$DATA_DIR/subwords" --kind "$SUBWORDS" \
+    --vocab-size "$VOCAB_SIZE" --merges "$MERGES" ${workers[@]+"${workers[@]}"}
+step binarise --input "$DATA_DIR/clean" --model "$DATA_DIR/subwords" --output "$DATA_DIR/data-bin" \
+    ${workers[@]+"${workers[@]}"}
+perform

@@ -1,28 +1,26 @@
 # shellcheck shell=bash disable=SC2034
-# Where training runs. Sourced by train.sh; sets:
-#   devices  how many processes train together, one a GPU (or several on CPUs, by gloo)
-#   launch   the words before fairseq-train that start them; none for one process
-#   place    flags of fairseq-train
-#   node     what names the files of a machine beyond the first, "" on that
+# The processes of training. Sourced by train.sh; sets:
+#   devices       how many processes train together, one a GPU (or several on CPUs, by gloo)
+#   launch        words before fairseq-train that start them; none for one process
+#   launch_env    --env flags of `stage` for those words
+#   device_flags  flags of fairseq-train
 : "${GPUS:=}"              # processes on each machine; empty: its GPUs, or one on a CPU
 : "${NODES:=1}"            # machines; each but the first also sets NODE_RANK, and all MASTER_ADDR
-: "${NODE_RANK:=0}"        # number of this machine
-: "${MASTER_ADDR:=127.0.0.1}" "${MASTER_PORT:=29500}"  # where the processes find each other
-: "${LAUNCHER:=torchrun}"  # what starts them; or srun, within a Slurm job
+: "${MASTER_ADDR:=127.0.0.1}" "${MASTER_PORT:=29500}"  # of the first machine, for torch.distributed
+: "${LAUNCHER:=torchrun}"  # or srun, within a Slurm job
 
-launch=() place=() node=
+launch=() launch_env=() device_flags=()
 whole_numbers NODES NODE_RANK ${GPUS:+GPUS}
-gpus=$(python3 -c 'import torch; print(torch.cuda.device_count())')
+gpus=$(transformer-plugin recipe gpus)
 whole_numbers gpus
 : "${GPUS:=$((gpus ? gpus : 1))}"
 ((GPUS && NODES)) || die "GPUS is $GPUS and NODES is $NODES: expected 1 at least"
 ((gpus == 0 || GPUS <= gpus)) || die "GPUS is $GPUS, but this machine has $gpus"
-((gpus)) || place+=(--cpu)
-((NODE_RANK == 0)) || node=".node$NODE_RANK"
+((gpus)) || device_flags+=(--cpu)
 devices=$((GPUS * NODES))
 if ((devices > 1)); then
-    # NCCL and overlapping DDP are fairseq's defaults; its wrapper of the latter is for GPUs alone.
-    ((gpus)) || place+=(--distributed-backend gloo --ddp-backend legacy_ddp)
+    # fairseq's defaults, NCCL and DDP that overlaps with the backward pass, need GPUs.
+    ((gpus)) || device_flags+=(--distributed-backend gloo --ddp-backend legacy_ddp)
     case $LAUNCHER in
         torchrun) launch=(torchrun --nnodes "$NODES" --node-rank "$NODE_RANK" --nproc-per-node "$GPUS"
             --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" --no-python) ;;
@@ -30,8 +28,8 @@ if ((devices > 1)); then
         *) die "LAUNCHER is '$LAUNCHER': expected torchrun or srun" ;;
     esac
     launch+=("$REPO/recipes/worker.sh")
-    export MASTER_ADDR MASTER_PORT
-    # Seconds that torchrun waits for processes that it has told to end, so that they can save.
-    export TORCH_ELASTIC_SHUTDOWN_TIMEOUT="${TORCH_ELASTIC_SHUTDOWN_TIMEOUT:-45}"
-    export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$((gpus ? 1 : ($(nproc) + GPUS - 1) / GPUS))}"
+    # TORCH_ELASTIC_SHUTDOWN_TIMEOUT: seconds that torchrun gives processes to save and end.
+    launch_env=(--env "MASTER_ADDR=$MASTER_ADDR" --env "MASTER_PORT=$MASTER_PORT"
+        --env "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=${TORCH_ELASTIC_SHUTDOWN_TIMEOUT:-45}"
+        --env "OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((gpus ? 1 : ($(nproc) + GPUS - 1) / GPUS))}")
 fi

@@ -1,16 +1,27 @@
 #!/usr/bin/env bash
 # sacreBLEU and chrF of the translations: score.sh EXPERIMENT [--dry-run] [FLAGS OF transformer-plugin score]
+# Of parses their F1.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
-lock "$RUN_DIR"
+
+: "${EVALUATE:=test}"  # the set that was translated
+: "${COMET_PYTHON:=}"  # Python of an environment with unbabel-comet; empty: no COMET
+if [[ -n ${TREEBANK:-} ]]; then
+    stage score -- transformer-plugin parseval --hypotheses "$RUN_DIR/hypotheses.txt" \
+        --gold "$DATA_DIR/raw/$EVALUATE.trees" --output "$RUN_DIR/score.json" \
+        ${EXTRA[@]+"${EXTRA[@]}"}
+    perform
+    return 0  # to run.sh
+fi
 
 flags=()
+[[ -z $COMET_PYTHON ]] ||
+    flags+=(--comet-python "$COMET_PYTHON" --source "$DATA_DIR/raw/$EVALUATE.$SOURCE")
 [[ ${LOWERCASE:-0} == 0 ]] || flags+=(--lowercase)
-command=(transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt"
-    --reference "$DATA_DIR/raw/${EVALUATE:-test}.$TARGET" --output "$RUN_DIR/score.json"
-    --language "$TARGET"
-    ${flags[@]+"${flags[@]}"} ${EXTRA[@]+"${EXTRA[@]}"})
-run "${command[@]}"
-record score "$(show "${command[@]}")"
+stage score -- transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \
+    --reference "$DATA_DIR/raw/$EVALUATE.$TARGET" --output "$RUN_DIR/score.json" \
+    --language "$TARGET" \
+    ${flags[@]+"${flags[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}
+perform

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Trains an experiment, or goes on where its last checkpoint ended:
+# Trains an experiment, or continues from its last checkpoint:
 #   train.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-train]
-# On several GPUs or machines: docs/clusters.md. SIGTERM and SIGUSR1 end it with status 85: the update
-# is finished and saved, and the same command goes on from there.
+# On several GPUs or machines: docs/clusters.md. On SIGTERM and SIGUSR1 it finishes the update, saves
+# and ends with status 85; the same command continues from there.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
 
 needs SOURCE TARGET ARCH MAX_TOKENS
-: "${MAX_EPOCH:=}" "${MAX_UPDATE:=}"  # when training ends; one of the two at least
+: "${MAX_EPOCH:=}" "${MAX_UPDATE:=}"  # the end of training; one of the two at least
 : "${WARMUP_UPDATES:=4000}"  # section 5.3
 : "${LR_FACTOR:=1.0}"        # times the paper's schedule
 : "${DROPOUT:=}" "${LABEL_SMOOTHING:=}"  # empty: those of ARCH
@@ -18,15 +18,18 @@ needs SOURCE TARGET ARCH MAX_TOKENS
 : "${AVERAGE:=5}"            # checkpoints kept for averaging, section 6.1
 : "${SEED:=1}"
 : "${PRECISION:=fp32}"       # fp32, bf16, or fp16 on a GPU
-: "${EVAL_BLEU:=0}"          # 1: each validation translates valid by beam search and logs its BLEU
+: "${EVAL_BLEU:=0}"          # 1: log BLEU of valid, by beam search, at each validation
+: "${PATIENCE:=}"            # validations without a better one after which training stops
+: "${PATIENCE_ON:=loss}"     # what is better: a lower loss, or with EVAL_BLEU=1 a higher bleu
 
 whole_numbers MAX_TOKENS ${UPDATE_TOKENS:+UPDATE_TOKENS}
 ((MAX_TOKENS)) || die "MAX_TOKENS is 0: expected 1 at least"
 # shellcheck source=recipes/processes.sh
 . "$REPO/recipes/processes.sh"
-lock "$RUN_DIR"
-[[ -n $MAX_EPOCH$MAX_UPDATE ]] || die "neither MAX_EPOCH nor MAX_UPDATE is set: when shall it end?"
-flags=(${place[@]+"${place[@]}"})
+[[ -n $MAX_EPOCH$MAX_UPDATE ]] || die "neither MAX_EPOCH nor MAX_UPDATE is set: set one of them"
+flags=(${device_flags[@]+"${device_flags[@]}"})
+learning=()
+learning  # of the system: fills the array of this name
 update_freq=1
 if [[ -n $UPDATE_TOKENS ]]; then
     batch=$((MAX_TOKENS * devices))
@@ -44,6 +47,12 @@ if [[ -n $SAVE_UPDATES ]]; then
 else
     flags+=(--keep-last-epochs "$AVERAGE")
 fi
+case $PATIENCE_ON:$EVAL_BLEU in
+    loss:*) ;;
+    bleu:1) flags+=(--best-checkpoint-metric bleu --maximize-best-checkpoint-metric) ;;
+    *) die "PATIENCE_ON is '$PATIENCE_ON' and EVAL_BLEU '$EVAL_BLEU': expected loss, or bleu and 1" ;;
+esac
+[[ -z $PATIENCE ]] || flags+=(--patience "$PATIENCE")
 case $PRECISION in
     fp32) ;;
     bf16 | fp16) flags+=("--$PRECISION") ;;
@@ -58,32 +67,14 @@ case $EVAL_BLEU:${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
         "or moses-bpe" ;;
 esac
 
-last="$RUN_DIR/checkpoints/checkpoint_last.pt"
-[[ ! -e $last ]] || APPEND=1  # training goes on, and so does its log
-
-# ended STATUS: says how training ended.
-ended() {
-    local status=$1 log="$RUN_DIR/train$node.log" continued=
-    [[ ! -e $last ]] || continued="; the same command goes on from its last checkpoint"
-    [[ -n $COMMANDS ]] || return 0  # it had not begun
-    case $status in
-        0) return ;;
-        85) note "training was interrupted$continued" ;;
-        2) note "training did not begin: see above, or $log" ;;
-        *) note "training ended with status $status, see above or $log$continued" ;;
-    esac
-    record train "$COMMANDS" "$status"
-    exit "$status"
-}
-trap 'ended $?' EXIT
-
-stage "train$node" "$last" "$DATA_DIR/data-bin" -- \
-    logged "$RUN_DIR/train$node.log" ${launch[@]+"${launch[@]}"} fairseq-train "$DATA_DIR/data-bin" \
+stage train --output "$RUN_DIR/checkpoints/checkpoint_last.pt" --input "$DATA_DIR/data-bin" \
+    --log "$RUN_DIR/train.log" --resumes ${launch_env[@]+"${launch_env[@]}"} -- \
+    ${launch[@]+"${launch[@]}"} fairseq-train "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
-    --arch "$ARCH" --criterion vaswani_cross_entropy --optimizer vaswani_adam \
-    --lr-scheduler noam --warmup-updates "$WARMUP_UPDATES" --lr "$LR_FACTOR" \
+    --arch "$ARCH" "${learning[@]}" \
     --max-tokens "$MAX_TOKENS" --update-freq "$update_freq" \
     --seed "$SEED" --num-workers 0 --no-progress-bar --log-format simple --log-interval 50 \
     --save-dir "$RUN_DIR/checkpoints" \
     ${flags[@]+"${flags[@]}"} ${TRAIN_FLAGS[@]+"${TRAIN_FLAGS[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}
+perform

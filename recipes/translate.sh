@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Translates raw text, line by line, from FILE or standard input to standard output:
 #   translate.sh EXPERIMENT [FILE] [--dry-run] [FLAGS OF transformer-plugin translate]
+# Of a parsing experiment it prints trees, and the flags are those of transformer-plugin parse.
 # CHECKPOINT names another checkpoint than the averaged one.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
@@ -15,8 +16,11 @@ if ((${#EXTRA[@]})) && [[ ${EXTRA[0]} != -* ]]; then
     input=(--input "${EXTRA[0]}")
     EXTRA=("${EXTRA[@]:1}")
 fi
-command=(transformer-plugin translate "$DATA_DIR/data-bin" --path "$CHECKPOINT"
+tool=translate
+[[ -z ${TREEBANK:-} ]] || tool=parse
+command=(transformer-plugin "$tool" "$DATA_DIR/data-bin" --path "$CHECKPOINT"
     --source-lang "$SOURCE" --target-lang "$TARGET" --beam "$BEAM" --lenpen "$ALPHA"
     ${input[@]+"${input[@]}"} ${EXTRA[@]+"${EXTRA[@]}"})
 [[ $DRY_RUN == 1 ]] || exec "${command[@]}"
-show "${command[@]}"
+printf '%q ' "${command[@]}"
+printf '\n'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# One of the processes that train together, as torchrun or srun starts it: worker.sh fairseq-train ...
-# It tells fairseq its place among them. fairseq's own way divides by the number of GPUs, which is 0
-# on a CPU, and under Slurm asks scontrol.
+# One process of a distributed training, started by torchrun or srun: worker.sh fairseq-train ...
+# It gives fairseq the rank and the world size. fairseq's own way divides by the number of GPUs, which
+# is 0 on a CPU, and under Slurm calls scontrol.
 set -euo pipefail
 : "${RANK:=${SLURM_PROCID:?worker.sh is started by torchrun or srun, see recipes/train.sh}}"
 : "${LOCAL_RANK:=${SLURM_LOCALID:-0}}" "${WORLD_SIZE:=${SLURM_NTASKS:-1}}"

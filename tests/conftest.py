@@ -19,8 +19,8 @@ from filelock import FileLock
 from transformer_plugin.config import VaswaniConfig
 from transformer_plugin.model import VaswaniTransformer
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # fairseq_commands
-from fairseq_commands import run
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # what tests share
+import experiments
 
 LAYERS, D_MODEL, D_FF, HEADS, WORDS = 2, 32, 64, 4, 60
 
@@ -162,9 +162,17 @@ def made_once(tmp_path_factory):
 @pytest.fixture(scope="session")
 def toy(made_once):
     """The toy experiment run by its recipe, for one epoch."""
+    return made_once("runs", experiments.run_toy) / "toy"
 
-    def run_recipe(runs: Path) -> None:
-        knobs = {"RUNS": str(runs), "MAX_EPOCH": "1", "AVERAGE": "1"}
-        run("recipes/run.sh", "toy", env=knobs)
 
-    return made_once("runs", run_recipe) / "toy"
+@pytest.fixture(scope="session")
+def small_data(made_once):
+    """The folder of an experiment with 1,200 pairs of the toy grammar, binarised."""
+    return made_once("small", experiments.prepare_grammar) / "runs/toy"
+
+
+@pytest.fixture(scope="session")
+def prepared(made_once):
+    """prepared(kind) is the folder of an experiment trained a little on made-up sentences, with
+    subwords of that kind."""
+    return lambda kind: made_once(kind, experiments.train_on_words) / "toy"

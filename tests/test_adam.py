@@ -9,7 +9,8 @@ import torch
 from fairseq.optim.adam import Adam as StockAdam
 from omegaconf import OmegaConf
 
-from transformer_plugin.adam import FusedAdam, VaswaniAdam, VaswaniAdamConfig
+from transformer_plugin.adam import VaswaniAdam, VaswaniAdamConfig
+from transformer_plugin.modules.adam import Adam
 
 F64 = torch.float64
 NUMBERS = {"lr": 1e-3, "betas": (0.9, 0.98), "eps": 1e-3, "weight_decay": 0.01}
@@ -30,7 +31,7 @@ def update(optimizer, params, steps, seed=1):
 
 def test_updates_equal_fairseqs():
     ours, stock = parameters(), parameters()
-    update(FusedAdam(ours, **NUMBERS), ours, 20)
+    update(Adam(ours, **NUMBERS), ours, 20)
     update(StockAdam(stock, **NUMBERS), stock, 20)
     for a, b in zip(ours, stock, strict=True):
         torch.testing.assert_close(a, b, atol=1e-7, rtol=1e-6)
@@ -40,13 +41,13 @@ def test_epsilon_is_epsilon_hat():
     """One update by hand: m = (1 - b1) g, v = (1 - b2) g^2."""
     p = torch.nn.Parameter(torch.tensor([1.0], dtype=torch.float64))
     p.grad = torch.tensor([0.5], dtype=torch.float64)
-    FusedAdam([p], lr=0.1, betas=(0.9, 0.98), eps=0.01, weight_decay=0.0).step()
+    Adam([p], lr=0.1, betas=(0.9, 0.98), eps=0.01, weight_decay=0.0).step()
     m, v = 0.1 * 0.5, 0.02 * 0.25
     expected = 1 - 0.1 * (0.02**0.5 / 0.1) * m / (v**0.5 + 0.01)
     assert p.item() == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("first, second", [(StockAdam, FusedAdam), (FusedAdam, StockAdam)])
+@pytest.mark.parametrize("first, second", [(StockAdam, Adam), (Adam, StockAdam)])
 def test_state_of_one_goes_on_in_the_other(first, second):
     straight, handed = parameters(), parameters()
     reference = StockAdam(straight, **NUMBERS)
@@ -86,16 +87,37 @@ def test_half_precision_weights_take_apex_where_it_is(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     optimizer = VaswaniAdam(config(memory_efficient_fp16=True), parameters()).optimizer
     assert isinstance(optimizer, Apex)
-    assert isinstance(VaswaniAdam(config(), parameters()).optimizer, FusedAdam)
+    assert isinstance(VaswaniAdam(config(), parameters()).optimizer, Adam)
 
 
-def test_a_loaded_state_stays_fused():
-    params = parameters()
-    stock = StockAdam(params, **NUMBERS)
-    update(stock, params, 2)
-    ours = FusedAdam(params, **NUMBERS)
-    ours.load_state_dict(copy.deepcopy(stock.state_dict()))
-    assert ours.param_groups[0]["fused"] is True
+def test_a_weight_without_a_gradient_stays_and_counts_its_own_updates():
+    first, second = parameters()
+    optimizer = Adam([first, second], **NUMBERS)
+    before = second.detach().clone()
+    update(optimizer, [first], 2)
+    assert second.equal(before)
+    first.grad = None
+    second.grad = torch.full_like(second, 0.5)
+    optimizer.step()
+    assert [optimizer.state[p]["step"] for p in (first, second)] == [2, 1]
+    alone = torch.nn.Parameter(before.clone())
+    alone.grad = torch.full_like(alone, 0.5)
+    Adam([alone], **NUMBERS).step()
+    torch.testing.assert_close(second, alone)
+
+
+def test_a_closure_gives_the_loss():
+    (p, _other) = parameters()
+    optimizer = Adam([p], **NUMBERS)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = p.square().sum()
+        loss.backward()
+        return loss
+
+    losses = [float(optimizer.step(closure)) for _ in range(20)]
+    assert losses == sorted(losses, reverse=True)
 
 
 def test_betas_that_are_no_pair_are_refused():
@@ -107,10 +129,10 @@ def test_nothing_imports_torchs_compiler():
     """Which takes longer than the rest of torch.optim, and 80 MiB."""
     code = """
 import sys, torch
-from transformer_plugin.adam import FusedAdam
+from transformer_plugin.adam import Adam
 p = torch.nn.Parameter(torch.ones(3))
 p.grad = torch.ones(3)
-optimizer = FusedAdam([p], lr=0.1)
+optimizer = Adam([p], lr=0.1)
 optimizer.step()
 optimizer.zero_grad()
 optimizer.load_state_dict(optimizer.state_dict())

@@ -51,12 +51,11 @@ def same_hypotheses(ours, stock):
 @pytest.mark.parametrize(
     "without",
     [[], [prepare_decoding], [start_decoding]],
-    ids=["one call", "tables", "masks"],
+    ids=["packed", "tables", "masks"],
 )
 def test_fairseqs_rules_give_fairseqs_hypotheses(
     build, batch, dictionary, stock_rules, monkeypatch, beam_size, alpha, without
 ):
-    """By all kernels that there are; without that of a whole step; without any."""
     for operation in without:
         monkeypatch.setattr(operation, "kernels", [])
     model = sharp(build(seed=3, d_model=64))  # heads as wide as the kernels' vectors
@@ -112,6 +111,9 @@ def test_each_sentence_has_its_own_longest_hypothesis(build, batch):
         assert all(len(h["tokens"]) <= source - 1 + 50 + 1 for h in hypotheses)
     limits = generator._max_lengths(sample["net_input"]["src_tokens"], torch.tensor([3, 9]))
     assert limits.tolist() == [52, 58]
+    generator = VaswaniGenerator([model], rules(2), max_len_own=7)
+    limits = generator._max_lengths(sample["net_input"]["src_tokens"], torch.tensor([3, 9]))
+    assert limits.tolist() == [9, 15]
 
 
 def test_neither_batch_nor_order_matters(build, batch):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from transformer_plugin.analysis.flops import encoder_flops
+from transformer_plugin.flops import Dimensions, encoder_flops
 
 LENGTH, WINDOW = 12, 2
 
@@ -11,7 +11,8 @@ LENGTH, WINDOW = 12, 2
 def test_cost_grows_with_the_square_of_the_length():
     """Beside the projections, n^2 d multiply-adds for the scores and as many for the values."""
     n, d = 100, 512
-    once, twice = (encoder_flops(1, d, 2048, 8, 64, 64, length) for length in (n, 2 * n))
+    layer = Dimensions(1, d, 2048, 8, 64, 64)
+    once, twice = (encoder_flops(layer, length) for length in (n, 2 * n))
     assert twice - 2 * once == 2 * (2 * (2 * n) ** 2 * d) - 2 * 2 * (2 * n**2 * d)
 
 

@@ -1,7 +1,5 @@
 """Training as stock fairseq does it: the same parameters after the same updates."""
 
-from argparse import Namespace
-
 import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
@@ -15,7 +13,6 @@ from omegaconf import OmegaConf
 from transformer_plugin.adam import VaswaniAdam, VaswaniAdamConfig
 from transformer_plugin.criterion import VaswaniCrossEntropy
 from transformer_plugin.fidelity import FIDELITIES
-from transformer_plugin.presets import apply_preset
 
 UPDATES = 20
 KEY_BIAS = "k_proj.bias"
@@ -55,15 +52,13 @@ def train(model, criterion, optimizer, batches):
 @pytest.fixture(params=[False, True], ids=["post-norm", "pre-norm"])
 def trained(request, build, build_stock, batch, toy_task):
     """The two models after the same updates from the same start, that start, and the losses."""
-    fidelity = Namespace(fidelity="fairseq", pre_norm=request.param)
-    apply_preset(fidelity, {})
+    epsilon = FIDELITIES["fairseq"]["adam_eps"]
     batches = [batch([7, 4, 6, 9], [3, 6, 5, 8], seed=seed % 5) for seed in range(UPDATES)]
 
     norm = {f"{side}_normalize_before": request.param for side in ("encoder", "decoder")}
     stock = build_stock(**norm)
     start = {name: value.clone() for name, value in stock.state_dict().items()}
-    of_the_model = ("layer_norm_eps", "positional_encoding", "initialisation", "pre_norm")
-    ours = build(**{name: getattr(fidelity, name) for name in of_the_model})
+    ours = build(fidelity="fairseq", pre_norm=request.param)
     ours.load_state_dict(start)
 
     losses = (
@@ -76,7 +71,7 @@ def trained(request, build, build_stock, batch, toy_task):
         train(
             ours,
             VaswaniCrossEntropy(toy_task, 0.1, False),
-            VaswaniAdam(settings(VaswaniAdamConfig, adam_eps=fidelity.adam_eps), ours.parameters()),
+            VaswaniAdam(settings(VaswaniAdamConfig, adam_eps=epsilon), ours.parameters()),
             batches,
         ),
     )

@@ -1,15 +1,17 @@
 """The Transformer of Vaswani et al., "Attention Is All You Need", NeurIPS 2017
 (https://arxiv.org/abs/1706.03762), as a fairseq plugin.
 
-Importing this package registers its components with fairseq and lets fairseq read its own
-checkpoints again; it does nothing else.
+When fairseq imports this package as ``--user-dir``, its components are registered, and fairseq can
+read its own checkpoints on torch 2.6 and newer. Without fairseq the package imports nothing.
 """
 
-import importlib.util
+import sys
 
-from . import adam, criterion, model, noam, presets, task  # noqa: F401
-from .checkpoints.safe_loading import allow_fairseq_types
+if "fairseq" in sys.modules:
+    from . import components  # noqa: F401
+    from .checkpoints.fairseq_loading import protect_loading
+    from .task import VaswaniTranslationTask
+    from .training.protection import protect_training
 
-allow_fairseq_types()
-if importlib.util.find_spec(".kernels", __name__):  # a folder that may be missing
-    from . import kernels  # noqa: F401
+    protect_loading()
+    VaswaniTranslationTask.before_setup = staticmethod(protect_training)

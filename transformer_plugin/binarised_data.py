@@ -1,8 +1,7 @@
-"""Whether folders of binarised data are there, and still hold what was binarised together."""
+"""Checks folders of binarised data: missing files, and files of different binarisations."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,18 +9,20 @@ import numpy as np
 from fairseq import utils
 from fairseq.data import Dictionary, data_utils
 
-_PART = 1 << 24  # numbers at once
+from .files import checksum
+
+_PART = 1 << 24  # numbers to read at a time
 CHECKSUMS = "SHA256SUMS"  # data-prep/binarise.py writes it; fairseq-preprocess does not
 
 
 def check_checksums(folder: Path) -> None:
     """Compares the dictionaries and indices with the folder's ``SHA256SUMS``, if it has one.
 
-    The numbers in the data mean words of one dictionary only: with another, training would run,
-    and learn nonsense.
+    The numbers in the data refer to one dictionary. With another, training would run and learn
+    nonsense.
 
     Raises:
-        ValueError: a file is missing or another one; names it.
+        ValueError: a file is missing or has changed; names it.
     """
     sums = folder / CHECKSUMS
     if not sums.is_file():
@@ -29,13 +30,11 @@ def check_checksums(folder: Path) -> None:
     for line in sums.read_text(encoding="utf-8").splitlines():
         expected, _, name = line.partition("  ")
         path = folder / name
-        if path.suffix not in (".txt", ".idx"):  # to hash the text itself takes too long
+        if path.suffix not in (".txt", ".idx"):  # the .bin files would take too long
             continue
         if not path.is_file():
             raise ValueError(f"{path} is missing; prepare the data again (recipes/prepare.sh)")
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != expected:
+        if checksum(path) != expected:
             raise ValueError(
                 f"{path} is not the file that was written with the others of {folder}: the data"
                 " was binarised with another dictionary; prepare it again (recipes/prepare.sh)"
@@ -43,10 +42,11 @@ def check_checksums(folder: Path) -> None:
 
 
 def check_symbols(folder: str, split: str, dictionaries: Mapping[str, Dictionary]) -> None:
-    """Looks for numbers that are no symbols, in folders that have no ``SHA256SUMS``.
+    """Looks for numbers beyond the dictionary, in folders without ``SHA256SUMS``.
 
     Args:
-        dictionaries: of both languages, by their names.
+        folder: folders as fairseq takes them, ``A:B``.
+        dictionaries: of both languages, by the names of the languages.
 
     Raises:
         SystemExit: the data was binarised with a larger dictionary; names the file.
@@ -61,14 +61,14 @@ def check_symbols(folder: str, split: str, dictionaries: Mapping[str, Dictionary
                 largest = _largest(index.with_suffix(".bin"), tokens)
                 if largest >= len(dictionary):
                     raise SystemExit(
-                        f"{index.with_suffix('.bin')}: it holds symbol {largest:,}, but"
+                        f"{index.with_suffix('.bin')}: contains symbol {largest:,}, but"
                         f" {path}/dict.{language}.txt has {len(dictionary):,}: the data was"
                         " binarised with another dictionary; prepare it again"
                     )
 
 
 def _largest(path: Path, tokens: int) -> int:
-    """The largest of the numbers of a file, which are all of one width."""
+    """The largest number in a file of ``tokens`` integers; 0 if their width is unknown."""
     width = path.stat().st_size // tokens if tokens else 0
     if width not in (2, 4, 8):
         return 0
@@ -78,15 +78,16 @@ def _largest(path: Path, tokens: int) -> int:
 
 
 def check_data(data: str, source: str | None, target: str | None) -> None:
-    """Finds what is missing before fairseq does, whose messages name no file.
+    """Finds missing files before fairseq does, whose messages name no file.
 
     Args:
         data: folders as fairseq takes them, ``A:B``.
-        source: its language; None: told from the file names, as ``target``.
+        source: source language; None: inferred from the file names.
+        target: target language; None: inferred.
 
     Raises:
         FileNotFoundError: a folder, its data or a dictionary is missing.
-        SystemExit: the files are not of one binarisation.
+        SystemExit: the files are of different binarisations.
     """
     prepare = "prepare it with recipes/prepare.sh, or with fairseq-preprocess"
     for path in map(Path, utils.split_paths(data)):
@@ -97,7 +98,7 @@ def check_data(data: str, source: str | None, target: str | None) -> None:
             languages = data_utils.infer_language_pair(str(path))
         if None in languages:
             raise FileNotFoundError(
-                f"{path}: no binarised data (train.SOURCE-TARGET.SOURCE.idx or the like);"
+                f"{path}: no binarised data (train.SOURCE-TARGET.SOURCE.idx or similar);"
                 f" {prepare}, or name the languages by -s and -t"
             )
         for language in languages:

@@ -1,43 +1,58 @@
-"""The command ``transformer-plugin``: one thin subcommand a tool."""
+"""The command ``transformer-plugin``, with a subcommand for each tool."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 import logging
+import signal
 import sys
 
 # Each names a module with add_arguments(parser) and main(args); only the one called is imported.
 SUBCOMMANDS = {
-    "path": ("transformer_plugin.location", "print the directory to give to --user-dir"),
-    "doctor": ("transformer_plugin.doctor", "say what is installed and what is wrong with it"),
-    "average": ("transformer_plugin.checkpoints.averaging", "average checkpoints of a run"),
-    "convert": ("transformer_plugin.checkpoints.conversion", "exchange with stock fairseq"),
-    "export": ("transformer_plugin.checkpoints.export", "models for CTranslate2 and Hugging Face"),
-    "flops": ("transformer_plugin.analysis.accounting", "parameters and FLOPs of an architecture"),
-    "translate": ("transformer_plugin.translation.command", "raw text in, raw text out"),
-    "serve": ("transformer_plugin.translation.service", "a local page and address that translate"),
-    "attention": ("transformer_plugin.analysis.attention.command", "a page to explore attention"),
-    "hypotheses": ("transformer_plugin.analysis.hypotheses", "translations from a generation log"),
-    "score": ("transformer_plugin.analysis.score", "BLEU and chrF of translations"),
-    "summary": ("transformer_plugin.analysis.summary", "what a run has reached"),
-    "progress": ("transformer_plugin.analysis.training_report.progress", "a log's lines as a bar"),
-    "report": ("transformer_plugin.analysis.training_report.command", "training runs on one page"),
+    "path": ("location", "print the directory to give to --user-dir"),
+    "doctor": ("doctor.command", "find problems of the installation, data or a checkpoint"),
+    "average": ("checkpoints.averaging", "average checkpoints of a run"),
+    "convert": ("checkpoints.exchange.conversion", "convert checkpoints to and from stock fairseq"),
+    "export": ("checkpoints.exchange.export", "write a model for CTranslate2 or Hugging Face"),
+    "flops": ("reports.accounting", "parameters and FLOPs of an architecture"),
+    "translate": ("translation.command", "translate raw text"),
+    "serve": ("translation.service", "translate on a local web page"),
+    "parse": ("parsing.parse", "parse sentences into trees"),
+    "contrast": ("translation.contrast", "accuracy on contrastive pairs"),
+    "attention": ("reports.attention.command", "explore attention on a web page"),
+    "hypotheses": ("scoring.hypotheses", "translations from a generation log"),
+    "score": ("scoring.score", "BLEU and chrF of translations"),
+    "compare": ("scoring.compare", "significance of the difference between runs"),
+    "parseval": ("parsing.parseval", "labelled bracketing F1 of parses"),
+    "summary": ("reports.summary", "examples, scores and speed of a run"),
+    "progress": ("reports.training_report.progress", "show a training log as a progress bar"),
+    "report": ("reports.training_report.command", "plot training runs on one page"),
+    "recipe": ("runs.recipe", "used by the scripts in recipes/"),
 }
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a subcommand; what the user got wrong is one line on stderr and status 2."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    """Runs a subcommand and returns its exit status.
+
+    A wrong input or option is one line on stderr and status 2; Ctrl-C is status 130, as in a shell.
+    """
+    try:
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def _run(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="transformer-plugin", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, help_text) in SUBCOMMANDS.items():
         command = commands.add_parser(name, help=help_text, description=help_text)
         if arguments[:1] == [name]:
-            # Some of fairseq's models set the whole process to DEBUG when they are imported, which
-            # may be before the tool and by it.
+            # Some of fairseq's models set the root logger to DEBUG when they are imported: undo
+            # that if it has happened before, and again after the tool's imports.
             logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
-            tool = importlib.import_module(module)
+            tool = importlib.import_module(f"{__package__}.{module}")
             logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
             tool.add_arguments(command)
     args = parser.parse_args(arguments)

@@ -1,14 +1,25 @@
-"""Every number and choice of the model; the defaults are the paper's base model."""
+"""The settings of the model; the defaults are the paper's base model."""
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, is_dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II, DictConfig, OmegaConf
 
+from .fidelity import FIDELITIES, by_fidelity
 from .modules.attention_score import ATTENTION_SCORES
 
-POSITIONAL_ENCODINGS = ChoiceEnum(["paper", "t2t", "fairseq", "learned"])
-INITIALISATIONS = ChoiceEnum(["paper", "fairseq"])
+if TYPE_CHECKING:  # fairseq reads the choices of an option from its type
+    AttentionScore = str
+    PositionalEncoding = str
+    Initialisation = str
+    Fidelity = str
+else:
+    AttentionScore = ChoiceEnum(list(ATTENTION_SCORES))
+    PositionalEncoding = ChoiceEnum(["paper", "t2t", "fairseq", "learned"])
+    Initialisation = ChoiceEnum(["paper", "fairseq"])
+    Fidelity = ChoiceEnum(list(FIDELITIES))
 
 
 @dataclass
@@ -36,9 +47,9 @@ class VaswaniConfig(FairseqDataclass):
         default=0.0, metadata={"help": "dropout of attention weights (none in the paper)"}
     )
     activation_dropout: float = field(
-        default=0.0, metadata={"help": "dropout behind the ReLU (none in the paper)"}
+        default=0.0, metadata={"help": "dropout after the ReLU (none in the paper)"}
     )
-    attention_score: ChoiceEnum(list(ATTENTION_SCORES)) = field(
+    attention_score: AttentionScore = field(
         default="scaled_dot",
         metadata={
             "help": "scaled_dot: equation (1); dot: unscaled; general: bilinear (Luong et al."
@@ -54,17 +65,18 @@ class VaswaniConfig(FairseqDataclass):
         metadata={"help": "normalise before each sub-layer; the paper does so after it (3.1)"},
     )
     layer_norm_eps: float = field(
-        default=1e-6, metadata={"help": "added to the variance (1e-6 in T2T, 1e-5 in fairseq)"}
+        default=by_fidelity("layer_norm_eps", 1e-6),
+        metadata={"help": "added to the variance (1e-6 in T2T, 1e-5 in fairseq)"},
     )
-    positional_encoding: POSITIONAL_ENCODINGS = field(
-        default="paper",
+    positional_encoding: PositionalEncoding = field(
+        default=by_fidelity("positional_encoding", "paper"),
         metadata={
             "help": "paper: interleaved sinusoids from position 0 (3.5); t2t: sines, then cosines;"
             " fairseq: the same from position 2; learned: Table 3, row E"
         },
     )
-    initialisation: INITIALISATIONS = field(
-        default="paper",
+    initialisation: Initialisation = field(
+        default=by_fidelity("initialisation", "paper"),
         metadata={"help": "paper: Xavier everywhere, as the authors' release; fairseq: its own"},
     )
     untie_embeddings: bool = field(
@@ -78,21 +90,41 @@ class VaswaniConfig(FairseqDataclass):
     checkpoint_activations: bool = field(
         default=False,
         metadata={
-            "help": "compute each layer's activations again in backward instead of keeping them:"
-            " less memory, and a third more work"
+            "help": "recompute each layer's activations in the backward pass instead of keeping"
+            " them: less memory, a third more work"
         },
     )
-    fidelity: str = II("task.fidelity")
+    fidelity: Fidelity = field(
+        default=II("oc.select:task.fidelity,paper"),
+        metadata={"help": "whose defaults to use: the paper's, t2t's or fairseq's"},
+    )
     # Deviation: longer training sentences are left out; the paper names no limit.
-    max_source_positions: int = II("task.max_source_positions")
-    max_target_positions: int = II("task.max_target_positions")
+    max_source_positions: int = II("oc.select:task.max_source_positions,1024")
+    max_target_positions: int = II("oc.select:task.max_target_positions,1024")
 
 
-def completed(cfg: DictConfig) -> DictConfig:
-    """The settings of a checkpoint, and the defaults of fields that are newer than it."""
-    newer = {
-        f.name: f.default
-        for f in fields(VaswaniConfig)
-        if f.name not in cfg and not str(f.default).startswith("${")
-    }
-    return OmegaConf.merge(newer, cfg)
+def head_widths(cfg: VaswaniConfig) -> tuple[int, int]:
+    """d_k and d_v; d_model / h unless they are set (3.2.2)."""
+    share = cfg.d_model // cfg.num_heads
+    return cfg.d_k or share, cfg.d_v or share
+
+
+def completed(cfg: VaswaniConfig | DictConfig | Mapping[str, Any]) -> VaswaniConfig:
+    """All settings of a model as plain values: interpolations are resolved, and fields that an
+    older checkpoint lacks have their defaults.
+
+    Args:
+        cfg: a configuration of fairseq, the settings in a checkpoint, or a ``VaswaniConfig``.
+
+    Returns:
+        A ``DictConfig`` with the fields of ``VaswaniConfig`` and any others that ``cfg`` has.
+    """
+    if is_dataclass(cfg):
+        cfg = OmegaConf.structured(cfg)
+    elif not OmegaConf.is_config(cfg):
+        cfg = OmegaConf.create(dict(cfg))
+    default, given = (
+        cast("dict[str, Any]", OmegaConf.to_container(settings, resolve=True, enum_to_str=True))
+        for settings in (OmegaConf.structured(VaswaniConfig), cfg)
+    )
+    return cast("VaswaniConfig", OmegaConf.create({**default, **given}))

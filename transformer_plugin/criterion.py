@@ -1,33 +1,42 @@
 """Label-smoothed cross-entropy as a fairseq criterion (section 5.4)."""
 
 import math
+from argparse import ArgumentParser
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
 import torch
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.distributed.utils import get_data_parallel_world_size
 from fairseq.logging import metrics
+from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from omegaconf import II
-from torch import Tensor, nn
+from torch import Tensor
 
+from .command_line import add_options
+from .model import VaswaniTransformer
 from .modules.label_smoothing import smoothed_cross_entropy, smoothed_loss
 from .throughput import batch_flops, peak_flops
 
 
 @dataclass
 class VaswaniCrossEntropyConfig(FairseqDataclass):
-    """Numbers of the loss."""
+    """Options of the loss."""
 
-    label_smoothing: float = II("model.label_smoothing")  # a column of Table 3
+    label_smoothing: float = field(
+        default=II("oc.select:model.label_smoothing,0.1"),  # a column of Table 3
+        metadata={"help": "epsilon_ls, mass taken from the gold class (5.4)"},
+    )
     peak_tflops: Optional[float] = field(
         default=None,
         metadata={
-            "help": "what one device can do at most, in TFLOP/s: training then logs the share of"
-            " it that is used (mfu); default: the data sheet's figure, where the GPU is known"
+            "help": "peak speed of one device in TFLOP/s, for the model-FLOPs utilisation (mfu) in"
+            " the log; default: the data sheet's figure if the GPU is known"
         },
     )
     sentence_avg: bool = II("optimization.sentence_avg")
@@ -35,7 +44,12 @@ class VaswaniCrossEntropyConfig(FairseqDataclass):
 
 @register_criterion("vaswani_cross_entropy", dataclass=VaswaniCrossEntropyConfig)
 class VaswaniCrossEntropy(FairseqCriterion):
-    """The smoothed loss straight from decoder features, without a batch x vocabulary tensor."""
+    """The smoothed loss, computed from the decoder's features without keeping all logits."""
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Adds the loss's options."""
+        add_options(parser, VaswaniCrossEntropyConfig(), LabelSmoothedCrossEntropyCriterion)
 
     def __init__(
         self,
@@ -54,18 +68,20 @@ class VaswaniCrossEntropy(FairseqCriterion):
         self.sentence_avg = sentence_avg
 
     def forward(
-        self, model: nn.Module, sample: dict[str, Any], reduce: bool = True
+        self, model: BaseFairseqModel, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[Tensor, int, dict[str, Any]]:
         """The loss of a batch, in nats.
 
+        Args:
+            model: of the plugin or of fairseq; or fairseq's wrapper for DDP, which has its
+                attributes.
+
         Returns:
-            The sum over its target tokens (each of them, ``[N]``, without ``reduce``); what the
-            gradient is divided by; and the numbers to log.
+            The sum over the target tokens, or without ``reduce`` the loss of each, ``[N]``; the
+            denominator of the gradient; and the values to log.
         """
-        features, _ = model(**sample["net_input"], features_only=True, packed=True)
-        target = sample["target"]
-        target = target[target.ne(self.padding_idx)]
-        project = model.decoder.output_layer
+        is_ours = isinstance(getattr(model, "module", model), VaswaniTransformer)
+        features, project, target = (self._features if is_ours else self._log_p)(model, sample)
         if reduce:
             loss, nll_loss, correct = smoothed_loss(features, project, target, self.epsilon)
         else:
@@ -81,13 +97,34 @@ class VaswaniCrossEntropy(FairseqCriterion):
             "nsentences": sample["target"].size(0),
             "sample_size": sample_size,
         }
-        if model.training:
+        if model.training and is_ours:
             log |= self._work(model, sample, features)
         return loss, sample_size, log
 
-    def _work(self, model: nn.Module, sample: dict[str, Any], features: Tensor) -> dict[str, Any]:
-        """What a training batch takes: its operations, and where the device's peak is known the
-        seconds that all devices would need for them at that peak."""
+    def _features(
+        self, model: VaswaniTransformer, sample: dict[str, Any]
+    ) -> tuple[Tensor, Callable[[Tensor], Tensor], Tensor]:
+        """The decoder's output, ``[N, D]``; its projection to logits; and the gold classes."""
+        features, _ = model(**sample["net_input"], features_only=True, packed=True)
+        target = sample["target"]
+        return features, model.decoder.output_layer, target[target.ne(self.padding_idx)]
+
+    def _log_p(
+        self, model: BaseFairseqModel, sample: dict[str, Any]
+    ) -> tuple[Tensor, Callable[[Tensor], Tensor], Tensor]:
+        """The same for models without packed features: log-probabilities ``[N, V]``, which can be
+        used as logits."""
+        output = model(**sample["net_input"])
+        target = model.get_targets(sample, output)
+        real = target.ne(self.padding_idx)
+        log_p = model.get_normalized_probs(output, log_probs=True, sample=sample)
+        return log_p[real], _identity, target[real]
+
+    def _work(
+        self, model: VaswaniTransformer, sample: dict[str, Any], features: Tensor
+    ) -> dict[str, Any]:
+        """The operations of a training batch; and if the peak of the device is known, the seconds
+        that all devices would need at their peak."""
         lengths = sample["target"].ne(self.padding_idx).sum(dim=1)
         flops = batch_flops(model, sample["net_input"]["src_lengths"], lengths)
         device = features.device
@@ -99,8 +136,8 @@ class VaswaniCrossEntropy(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Logs loss and nll_loss in bits a token, perplexity, accuracy in per cent, and of
-        training TFLOP/s on all devices and the per cent of their peak that this is (mfu)."""
+        """Logs loss and nll_loss in bits a token, perplexity, accuracy in per cent; for training
+        also TFLOP/s on all devices, and mfu, the per cent of their peak."""
 
         def total(key: str) -> Any:
             return sum(log.get(key, 0) for log in logging_outputs)
@@ -118,5 +155,9 @@ class VaswaniCrossEntropy(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """They are sums, so that workers exchange one number each."""
+        """True: they are sums, so that workers exchange one number each."""
         return True
+
+
+def _identity(log_p: Tensor) -> Tensor:
+    return log_p

@@ -1,28 +1,30 @@
-"""The arithmetic of decoding: ``--decode-precision``."""
+"""The precision of decoding: ``--decode-precision``."""
 
 from __future__ import annotations
 
 import warnings
+from typing import TypeVar
 
 import torch
 from torch import nn
 
 from .modules.products import product_type
 
+Model = TypeVar("Model", bound=nn.Module)
+
 PRECISIONS = ("fp32", "bf16", "fp16", "int8")
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def in_precision(model: nn.Module, precision: str) -> nn.Module:
-    """The model, changed in place, to be decoded with; it is not to be trained any more.
+def in_precision(model: Model, precision: str) -> Model:
+    """Converts a model in place for decoding; it cannot be trained any more.
 
-    ``int8`` takes the weights of the linear layers as 8-bit integers and their inputs as such
-    with a scale found anew for each batch (torch's dynamic quantisation); the rest is fp32.
-    ``bf16`` takes the weights rounded, and computes in fp32 on a processor that multiplies it
-    faster.
+    ``int8`` is torch's dynamic quantisation: linear layers have 8-bit weights, their inputs are
+    quantised batch by batch, and everything else is in fp32. ``bf16`` rounds the weights, and
+    computes in fp32 on processors that multiply fp32 faster.
 
     Raises:
-        ValueError: no such arithmetic on the model's device.
+        ValueError: the model's device does not support the precision.
     """
     on_gpu = next(model.parameters()).is_cuda
     if precision == "int8" and on_gpu:
@@ -33,7 +35,8 @@ def in_precision(model: nn.Module, precision: str) -> nn.Module:
         rounded = model.to(_TYPES[precision])
         return rounded.to(product_type(next(rounded.parameters())))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch says that torchao will have it one day
-        return torch.ao.quantization.quantize_dynamic(
+        warnings.simplefilter("ignore")  # torch announces the move to torchao
+        quantised: Model = torch.ao.quantization.quantize_dynamic(
             model.float(), {nn.Linear}, dtype=torch.qint8, inplace=True
         )
+    return quantised

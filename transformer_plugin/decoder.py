@@ -1,4 +1,4 @@
-"""The decoder stack as fairseq wants it."""
+"""The decoder stack with fairseq's interface."""
 
 from __future__ import annotations
 
@@ -47,9 +47,15 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
         features_only: bool = False,
         alignment_layer: int | None = None,
         alignment_heads: int | None = None,
-        **_: Any,
+        src_lengths: Tensor | None = None,
     ) -> tuple[Tensor, dict[str, list[Tensor | None]]]:
-        """fairseq's form: with ``incremental_state`` the last position alone.
+        """fairseq's decoder call. With ``incremental_state`` only the last position is computed.
+
+        Args:
+            alignment_layer: layer whose encoder-decoder weights are returned, from 0; default: the
+                last.
+            alignment_heads: number of heads to average; default: all.
+            src_lengths: ignored; padding determines the lengths.
 
         Returns:
             Logits ``[B, T, V]``, or features ``[B, T, D]``; and ``attn``, the encoder-decoder
@@ -72,14 +78,19 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
                 prev_output_tokens, memory_packing.pack(memory), memory_packing, need_weights=True
             )
             x = packing.pad(rows)
-            attn = weights[-1 if alignment_layer is None else alignment_layer][1]
-            attn = attn[:, :alignment_heads].mean(dim=1)
+            heads = weights[-1 if alignment_layer is None else alignment_layer][1]
+            assert heads is not None
+            attn = heads[:, :alignment_heads].mean(dim=1)
         return (x if features_only else self.output_layer(x)), {"attn": [attn]}
+
+    def extract_features(self, *args: Any, **options: Any) -> Any:
+        """As ``forward``, with features ``[B, T, D]`` in place of logits."""
+        return self(*args, features_only=True, **options)
 
     def reorder_incremental_state_scripting(
         self, incremental_state: dict[str, Any], new_order: Tensor
     ) -> None:
-        """Makes sentence i what sentence ``new_order[i]`` was."""
+        """Replaces the state of sentence i by that of sentence ``new_order[i]``."""
         if _STATE in incremental_state:
             incremental_state[_STATE].select(new_order)
 

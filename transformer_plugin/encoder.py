@@ -1,8 +1,8 @@
-"""The encoder stack as fairseq wants it."""
+"""The encoder stack with fairseq's interface."""
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import ExitStack
 
 import torch
 from fairseq.data import Dictionary
@@ -35,12 +35,27 @@ class VaswaniEncoder(Encoder, FairseqEncoder):
         self.longest = max_positions
 
     def forward(  # type: ignore[override]
-        self, src_tokens: Tensor, src_lengths: Tensor | None = None, **_: Any
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        return_all_hiddens: bool = False,
     ) -> dict[str, list[Tensor]]:
-        """fairseq's form of the output, padded on the right: ``encoder_out`` ``[S, B, D]``,
-        ``encoder_padding_mask`` ``[B, S]``, True = padding, and ``src_lengths`` ``[B, 1]``.
+        """fairseq's encoder call; the output is padded on the right.
+
+        Returns:
+            ``encoder_out`` ``[S, B, D]``, ``encoder_padding_mask`` ``[B, S]`` (True = padding) and
+            ``src_lengths`` ``[B, 1]``. With ``return_all_hiddens`` also ``encoder_states``: the
+            input of the first layer and the output of each, ``[S, B, D]``.
         """
-        x, packing, _weights = self.encode(src_tokens)
+        states: list[Tensor] = []
+        with ExitStack() as hooks:
+            for i, layer in enumerate(self.layers if return_all_hiddens else ()):
+                if i == 0:
+                    first = layer.register_forward_pre_hook(lambda _, x: states.append(x[0]))
+                    hooks.callback(first.remove)
+                each = layer.register_forward_hook(lambda _, _x, y: states.append(y[0]))
+                hooks.callback(each.remove)
+            x, packing, _weights = self.encode(src_tokens)
         mask = packing.padding_mask
         if mask is None:
             mask = torch.zeros(src_tokens.shape, dtype=torch.bool, device=src_tokens.device)
@@ -48,7 +63,7 @@ class VaswaniEncoder(Encoder, FairseqEncoder):
             "encoder_out": [packing.pad(x).transpose(0, 1)],  # [B, S, D] -> [S, B, D]
             "encoder_padding_mask": [mask],
             "encoder_embedding": [],
-            "encoder_states": [],
+            "encoder_states": [packing.pad(state).transpose(0, 1) for state in states],
             "src_tokens": [],
             "src_lengths": [packing.lengths.unsqueeze(1)],
         }
@@ -56,8 +71,8 @@ class VaswaniEncoder(Encoder, FairseqEncoder):
     def reorder_encoder_out(
         self, encoder_out: dict[str, list[Tensor]], new_order: Tensor
     ) -> dict[str, list[Tensor]]:
-        """Makes sentence i what sentence ``new_order[i]`` was."""
-        batch_dim = {"encoder_out": 1}
+        """Replaces sentence i by sentence ``new_order[i]``."""
+        batch_dim = {"encoder_out": 1, "encoder_states": 1}
         return {
             name: [t.index_select(batch_dim.get(name, 0), new_order) for t in tensors]
             for name, tensors in encoder_out.items()

@@ -1,12 +1,14 @@
-"""What --fidelity sets at once: each way's choices where they are not the defaults.
+"""The defaults that ``--fidelity`` selects, where they differ from the paper's.
 
-The defaults, stated where each option is declared, are the paper's. An option of its own
-overrides what ``--fidelity`` says.
+The paper's values are stated where each option is declared. An explicit option overrides
+``--fidelity``, on the command line and in YAML.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from omegaconf import II, DictConfig, OmegaConf
 
 FIDELITIES: dict[str, dict[str, Any]] = {
     "paper": {},
@@ -21,3 +23,22 @@ FIDELITIES: dict[str, dict[str, Any]] = {
         "max_len_a": 0.0,
     },
 }
+
+
+def by_fidelity(name: str, paper: float | str) -> Any:
+    """The default of a field whose value depends on ``--fidelity``.
+
+    Args:
+        name: of the field.
+        paper: the paper's value.
+    """
+    return II(f"by_fidelity:{name},{paper}")
+
+
+def _chosen(name: str, paper: Any, *, _parent_: DictConfig, _root_: DictConfig) -> Any:
+    """The default of a field: by ``fidelity`` in the same section, otherwise by the model's."""
+    fidelity = _parent_.get("fidelity") or OmegaConf.select(_root_, "model.fidelity")
+    return FIDELITIES[str(fidelity or "paper")].get(name, paper)
+
+
+OmegaConf.register_new_resolver("by_fidelity", _chosen)

@@ -1,25 +1,26 @@
-"""fairseq's generator interface on our beam search."""
+"""The plugin's beam search with the interface of fairseq's generators."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from .model import VaswaniTransformer
+from .retained_dropout import is_random
 from .search.beam_search import Hypothesis, beam_search
 from .search.decoder_state import prepare_decoding
 from .search.next_tokens import Rules
 from .search.scorers import EnsembleScorer, ModelScorer
 from .search.thread_pool import map_in_threads
 
-# Source tokens times hypotheses decoded together: what makes a step's matrix products efficient.
+# Source tokens times hypotheses in a batch: enough for efficient matrix products in each step.
 _CPU_BATCH = 16384
 _GPU_BATCH = 65536
-# Source tokens, padded, to give it at once, of which it makes such batches: the last steps, with
-# few hypotheses left, are the dearest, and each batch has them.
+# Padded source tokens in one call, which is split into such batches. Larger calls are faster: the
+# last steps of a batch, with few hypotheses left, are the least efficient.
 CALL_TOKENS = 50_000
 _NONE = torch.empty(0)
 
@@ -29,12 +30,16 @@ class VaswaniGenerator(nn.Module):
 
     Args:
         models: of the plugin; more than one form an ensemble.
-        rules: how to search.
-        max_len_a: negative: a hypothesis is at most as long as its own source plus 50 tokens
-            (section 6.1); else fairseq's meaning, at most a * S + b for the batch's length S.
+        rules: of the search.
+        max_len_a: if negative, a hypothesis is at most as long as its own source plus
+            ``max_len_own`` tokens. Otherwise as in fairseq: at most a * S + b, where S is the
+            length of the batch.
         max_len_b: see ``max_len_a``.
         temperature: divides the logits.
+        max_len_own: 50 in section 6.1, 300 in 6.3 (parsing).
     """
+
+    models: Sequence[VaswaniTransformer]
 
     def __init__(
         self,
@@ -43,15 +48,17 @@ class VaswaniGenerator(nn.Module):
         max_len_a: float = -1.0,
         max_len_b: int = 200,
         temperature: float = 1.0,
+        max_len_own: int = 50,
     ) -> None:
         super().__init__()
-        self.models = nn.ModuleList(models)
+        self.models = cast("Sequence[VaswaniTransformer]", nn.ModuleList(models))
         self.rules = rules
         self.eos = rules.eos
         self.max_len_a = max_len_a
         self.max_len_b = max_len_b
+        self.max_len_own = max_len_own
         self.temperature = temperature
-        self.models.eval()
+        self.eval()
 
     @torch.no_grad()
     def generate(
@@ -65,31 +72,31 @@ class VaswaniGenerator(nn.Module):
         """Translates a batch in fairseq's sample form.
 
         Args:
-            models: ignored, as in fairseq: they were given at the start.
-            prefix_tokens: what each hypothesis begins with, ``[B, P]``.
-            constraints: not taken here; the task sends them to fairseq's own search.
-            bos_token: what the decoder sees first.
+            models: ignored, as in fairseq; the constructor's are used.
+            prefix_tokens: the beginning of each hypothesis, ``[B, P]``.
+            constraints: must be None; the task uses fairseq's own search for constraints.
+            bos_token: the decoder's first input.
 
         Returns:
             For each sentence its hypotheses, best first, in fairseq's form.
         """
         if constraints is not None:
-            raise ValueError("constraints are left to fairseq's own search: use --constraints")
+            raise ValueError("constraints need fairseq's own search: use --constraints")
         src_tokens = sample["net_input"]["src_tokens"]
         lengths = src_tokens.ne(self.rules.pad).sum(dim=1)
         max_lengths = self._max_lengths(src_tokens, lengths)
         results: list[list[Hypothesis]] = [[] for _ in range(src_tokens.size(0))]
 
         rows = src_tokens.size(0) * self.rules.beam_size
-        decoders = [model.decoder for model in self.models]
-        prepared = [prepare_decoding(decoder, decoder.output_layer, rows) for decoder in decoders]
+        for model in self.models:
+            prepare_decoding(model.decoder, rows)
 
         def search(sentences: Tensor) -> list[list[Hypothesis]]:
-            return self._search(
-                src_tokens, sentences, max_lengths, prepared, prefix_tokens, bos_token
-            )
+            return self._search(src_tokens, sentences, max_lengths, prefix_tokens, bos_token)
 
-        workers = 1 if src_tokens.is_cuda else torch.get_num_threads()
+        # Threads would take the random numbers of dropout in any order.
+        alone = src_tokens.is_cuda or any(map(is_random, self.models))
+        workers = 1 if alone else torch.get_num_threads()
         batches = _batches(lengths, self._batch_tokens(src_tokens), workers)
         translated = list((map if workers == 1 else map_in_threads)(search, batches))
         for sentences, found in zip(batches, translated, strict=True):
@@ -97,28 +104,20 @@ class VaswaniGenerator(nn.Module):
                 results[i] = hypotheses
         return [[_fairseq_form(h) for h in hypotheses] for hypotheses in results]
 
-    @torch.inference_mode()  # which holds for the thread that it is in
+    @torch.inference_mode()  # holds only in its own thread
     def _search(
         self,
         src_tokens: Tensor,
         sentences: Tensor,
         max_lengths: Tensor,
-        prepared: Sequence[Any],
         prefix: Tensor | None,
         first_token: int | None,
     ) -> list[list[Hypothesis]]:
-        """Translates some sentences; where memory runs out, first the one half, then the other."""
+        """Translates some sentences; if memory runs out, one half after the other."""
         try:
             source = src_tokens[sentences]
             source = source[:, source.ne(self.rules.pad).any(dim=0)]
-            scorers = [
-                ModelScorer(
-                    *(model.decoder, model.decoder.output_layer),
-                    *model.encoder.encode(source)[:2],
-                    *(self.rules.beam_size, own, self.temperature),
-                )
-                for model, own in zip(self.models, prepared, strict=True)
-            ]
+            scorers = [self._scorer(model, source) for model in self.models]
             return beam_search(
                 scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers),
                 max_lengths[sentences],
@@ -133,10 +132,19 @@ class VaswaniGenerator(nn.Module):
         return [
             hypotheses
             for half in sentences.chunk(2)
-            for hypotheses in self._search(
-                src_tokens, half, max_lengths, prepared, prefix, first_token
-            )
+            for hypotheses in self._search(src_tokens, half, max_lengths, prefix, first_token)
         ]
+
+    def _scorer(self, model: VaswaniTransformer, source: Tensor) -> ModelScorer:
+        memory, packing, _weights = model.encoder.encode(source)
+        return ModelScorer(
+            model.decoder,
+            model.decoder.output_layer,
+            memory,
+            packing,
+            self.rules.beam_size,
+            self.temperature,
+        )
 
     def _batch_tokens(self, src_tokens: Tensor) -> int:
         return (_GPU_BATCH if src_tokens.is_cuda else _CPU_BATCH) // self.rules.beam_size
@@ -144,16 +152,16 @@ class VaswaniGenerator(nn.Module):
     def _max_lengths(self, src_tokens: Tensor, lengths: Tensor) -> Tensor:
         limit = min(model.max_decoder_positions() for model in self.models) - 1
         if self.max_len_a < 0:
-            return (lengths - 1 + 50).clamp_max(limit)
+            return (lengths - 1 + self.max_len_own).clamp(1, limit)
         longest = int(self.max_len_a * src_tokens.size(1) + self.max_len_b)
         return torch.full_like(lengths, min(longest, limit))
 
 
 def _batches(lengths: Tensor, budget: int, workers: int) -> list[Tensor]:
-    """Sentence numbers, of like length together, about ``budget`` tokens in each batch.
+    """Indices of sentences of similar length, with about ``budget`` tokens in each batch.
 
-    As many batches of the same work follow each other as there are workers, so that all workers
-    end at about the same time: sentences next to each other by length go to different ones.
+    Batches come in rounds of one for each worker. Neighbours in the order of length go to different
+    batches of a round, so that all workers finish at about the same time.
     """
     order = lengths.argsort(descending=True, stable=True)
     tokens = lengths[order].clamp_min(1).cumsum(0)

@@ -1,4 +1,4 @@
-"""Where the package is."""
+"""``transformer-plugin path``: the directory of the package."""
 
 from __future__ import annotations
 

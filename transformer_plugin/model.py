@@ -1,22 +1,28 @@
-"""The Transformer: builds encoder and decoder, ties their embeddings, initialises them."""
+"""The model as fairseq sees it: builds encoder and decoder, ties and initialises embeddings."""
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from typing import Any
 
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel, register_model
+from fairseq.models.transformer import TransformerModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from .config import VaswaniConfig
+from .combinations import NO_TRANSLATION, check_combination
+from .command_line import fill_group
+from .config import VaswaniConfig, completed, head_widths
 from .decoder import VaswaniDecoder
 from .encoder import VaswaniEncoder
 from .modules.embedding import build_positional_encoding
 from .modules.initialisation import initialise, initialise_embedding
 from .modules.layers import LayerShape
 from .modules.positional_encoding import SinusoidalPositionalEncoding
-from .state_names import to_fairseq_names, to_our_names
+from .refusal import Refusal
+from .retained_dropout import retain_dropout
+from .state_names import keep_fairseq_names
 
 ANY_LENGTH = 1_000_000  # tokens
 
@@ -31,29 +37,32 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
     def __init__(self, cfg: VaswaniConfig, encoder: VaswaniEncoder, decoder: VaswaniDecoder):
         super().__init__(encoder, decoder)
         self.cfg = cfg
-        shape = layer_shape(cfg)
-        widths = (shape.num_heads * shape.d_k, shape.num_heads * shape.d_v)
-        self.register_state_dict_post_hook(
-            lambda _module, state, _prefix, _metadata: _replace(
-                state, to_fairseq_names(state, *widths)
-            )
-        )
-        self.register_load_state_dict_pre_hook(_take_up)
+        for stack in (encoder, decoder):
+            keep_fairseq_names(stack, *(cfg.num_heads * width for width in head_widths(cfg)))
+        self.register_load_state_dict_pre_hook(_check_vocabularies)
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Adds the model's options."""
+        fill_group(parser, getattr(cls, "__dataclass")(), TransformerModel)
 
     @classmethod
     def build_model(cls, cfg: VaswaniConfig, task: FairseqTask) -> VaswaniTransformer:
         """The model of ``cfg`` for the dictionaries of ``task``.
 
         Raises:
-            ValueError: numbers that do not fit together; the message says what to change.
+            ValueError: settings contradict each other; the message says what to change.
+            Refusal: other parts of the configuration do not work with the model.
         """
+        check_combination(cfg, task)
+        cfg = completed(cfg)
         shape = layer_shape(cfg)
         source, target = task.source_dictionary, task.target_dictionary
         source_embedding, target_embedding, output = _build_embeddings(cfg, source, target)
 
         def positions(max_positions: int, dictionary: Dictionary) -> nn.Module:
             return build_positional_encoding(
-                str(cfg.positional_encoding), cfg.d_model, max_positions, dictionary.pad()
+                cfg.positional_encoding, cfg.d_model, max_positions, dictionary.pad()
             )
 
         encoder = VaswaniEncoder(
@@ -73,36 +82,60 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
             cfg.decoder_layers,
             cfg.max_target_positions,
         )
-        initialise(encoder, str(cfg.initialisation))
-        initialise(decoder, str(cfg.initialisation))
+        initialise(encoder, cfg.initialisation)
+        initialise(decoder, cfg.initialisation)
         return cls(cfg, encoder, decoder)
 
     def forward(
         self,
         src_tokens: Tensor,
-        src_lengths: Tensor,
-        prev_output_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        prev_output_tokens: Tensor | None = None,
         features_only: bool = False,
         packed: bool = False,
-        **_: Any,
+        alignment_layer: int | None = None,
+        alignment_heads: int | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Teacher forcing.
 
         Args:
             src_tokens: ``[B, S]``.
-            src_lengths: ``[B]``; unused, since padding says the same.
+            src_lengths: ``[B]``; ignored, padding determines the lengths.
             prev_output_tokens: target ids shifted right by one, ``[B, T]``.
             features_only: stop before the output projection.
             packed: leave padding out of the result; idle rows may follow the real ones.
+            alignment_layer, alignment_heads: see ``VaswaniDecoder.forward``; None: without
+                attention weights, which is faster.
 
         Returns:
-            Logits ``[B, T, V]``, or features ``[B, T, D]``; ``[N, ...]`` when packed.
+            Logits ``[B, T, V]``, or features ``[B, T, D]``; ``[N, ...]`` when packed; and ``attn``,
+            see ``VaswaniDecoder.forward``.
+
+        Raises:
+            Refusal: the task gives no target sentences.
         """
-        memory, memory_packing, _weights = self.encoder.encode(src_tokens)
-        x, packing, _weights = self.decoder.decode(prev_output_tokens, memory, memory_packing)
+        if prev_output_tokens is None:
+            raise Refusal(NO_TRANSLATION)
+        if alignment_layer is not None or alignment_heads is not None:
+            return self.decoder(
+                prev_output_tokens,
+                self.encoder(src_tokens),
+                features_only=features_only,
+                alignment_layer=alignment_layer,
+                alignment_heads=alignment_heads,
+            )
+        memory, memory_packing = self.encoder.encode(src_tokens)[:2]
+        x, packing = self.decoder.decode(prev_output_tokens, memory, memory_packing)[:2]
         if not features_only:
             x = self.decoder.output_layer(x)
         return (x if packed else packing.pad(x)), {"attn": [None]}
+
+    def make_generation_fast_(self, **options: Any) -> None:
+        """Prepares for translation as in fairseq, with dropout if ``retain_dropout`` and
+        ``retain_dropout_modules`` say so."""
+        super().make_generation_fast_(**options)
+        if options.get("retain_dropout"):
+            retain_dropout(self, options.get("retain_dropout_modules"))
 
     def take_any_length(self) -> None:
         """Lifts the limit on sentence lengths, unless positions are learned."""
@@ -112,28 +145,29 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
 
 
 def layer_shape(cfg: VaswaniConfig) -> LayerShape:
-    """The numbers of one layer.
+    """The dimensions and options of one layer.
 
     Raises:
-        ValueError: d_model is no multiple of num_heads and d_k or d_v is not given.
+        ValueError: d_model is not divisible by num_heads, and d_k or d_v is not given.
     """
     if cfg.d_model % cfg.num_heads and not (cfg.d_k and cfg.d_v):
         raise ValueError(
             f"--d-model {cfg.d_model} is not divisible by --num-heads {cfg.num_heads}: change one"
-            " of them, or give the width of a head by --d-k and --d-v"
+            " of them, or set the width of a head with --d-k and --d-v"
         )
+    d_k, d_v = head_widths(cfg)
     return LayerShape(
         d_model=cfg.d_model,
         d_ff=cfg.d_ff,
         num_heads=cfg.num_heads,
-        d_k=cfg.d_k or cfg.d_model // cfg.num_heads,
-        d_v=cfg.d_v or cfg.d_model // cfg.num_heads,
+        d_k=d_k,
+        d_v=d_v,
         dropout=cfg.dropout,
         attention_dropout=cfg.attention_dropout,
         activation_dropout=cfg.activation_dropout,
         pre_norm=cfg.pre_norm,
         layer_norm_eps=cfg.layer_norm_eps,
-        attention_score=str(cfg.attention_score),
+        attention_score=cfg.attention_score,
         attention_window=cfg.attention_window,
         checkpoint_activations=cfg.checkpoint_activations,
     )
@@ -142,7 +176,7 @@ def layer_shape(cfg: VaswaniConfig) -> LayerShape:
 def _build_embeddings(
     cfg: VaswaniConfig, source: Dictionary, target: Dictionary
 ) -> tuple[nn.Embedding, nn.Embedding, nn.Linear]:
-    """Source and target embedding and the output projection, one matrix for all three
+    """Source embedding, target embedding and output projection: one matrix for all three
     (section 3.4) unless ``cfg`` unties them."""
 
     def embedding(dictionary: Dictionary) -> nn.Embedding:
@@ -169,23 +203,18 @@ def _build_embeddings(
     return source_embedding, target_embedding, output
 
 
-def _take_up(model: nn.Module, state: dict[str, Any], *_: Any) -> None:
-    """Before loading: fairseq's names to ours, and the vocabulary to be the dictionary's.
+def _check_vocabularies(model: nn.Module, state: dict[str, Any], *_: Any) -> None:
+    """Before loading.
 
     Raises:
-        SystemExit: the checkpoint is of another vocabulary.
+        Refusal: the checkpoint is of another vocabulary.
     """
-    _replace(state, to_our_names(state))
-    for side in ("encoder", "decoder"):
-        found = state[f"{side}.embed_tokens.weight"].size(0)
-        expected = getattr(model, side).embed_tokens.num_embeddings
-        if found != expected:
-            raise SystemExit(
-                f"the checkpoint's {side} knows {found} symbols, the dictionary of the data"
+    assert isinstance(model, VaswaniTransformer)
+    for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
+        table = state.get(f"{side}.embed_tokens.weight")
+        expected = stack.embed_tokens.num_embeddings
+        if table is not None and table.size(0) != expected:
+            raise Refusal(
+                f"the checkpoint's {side} knows {table.size(0)} symbols, the dictionary of the data"
                 f" {expected}: use the checkpoint with the data it was trained on"
             )
-
-
-def _replace(state: dict[str, Any], renamed: dict[str, Any]) -> None:
-    state.clear()
-    state.update(renamed)

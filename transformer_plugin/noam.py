@@ -1,12 +1,17 @@
 """The paper's learning-rate schedule."""
 
+from argparse import ArgumentParser
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Optional, cast
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.optim import FairseqOptimizer
 from fairseq.optim.lr_scheduler import FairseqLRScheduler, register_lr_scheduler
-from omegaconf import II
+from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootSchedule
+from omegaconf import II, DictConfig, OmegaConf
+
+from .command_line import add_options
 
 
 def learning_rate(step: int, d_model: int, warmup_updates: int) -> float:
@@ -16,11 +21,14 @@ def learning_rate(step: int, d_model: int, warmup_updates: int) -> float:
 
 @dataclass
 class NoamConfig(FairseqDataclass):
-    """Numbers of the schedule."""
+    """Options of the schedule."""
 
     warmup_updates: int = field(default=4000, metadata={"help": "linear warm-up, updates (5.3)"})
     lr: list[float] = II("optimization.lr")  # a factor on equation (3); 1 in the paper
-    d_model: int = II("model.d_model")
+    noam_d_model: Optional[int] = field(
+        default=None, metadata={"help": "d_model of equation (3); default: the model's width"}
+    )
+    d_model: Optional[int] = II("oc.select:model.d_model,null")
 
 
 @register_lr_scheduler("noam", dataclass=NoamConfig)
@@ -28,8 +36,13 @@ class NoamSchedule(FairseqLRScheduler):
     """Equation (3) of section 5.3, times ``--lr``.
 
     Raises:
-        ValueError: several learning rates, or no warm-up.
+        ValueError: several learning rates, no warm-up, or a model of unknown width.
     """
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Adds the schedule's options."""
+        add_options(parser, NoamConfig(), InverseSquareRootSchedule)
 
     def __init__(self, cfg: NoamConfig, optimizer: FairseqOptimizer) -> None:
         super().__init__(cfg, optimizer)
@@ -42,11 +55,21 @@ class NoamSchedule(FairseqLRScheduler):
         if cfg.warmup_updates < 1:
             raise ValueError(f"--warmup-updates must be at least 1, got {cfg.warmup_updates}")
         self.factor = factors[0]
+        self.d_model = cfg.noam_d_model or cfg.d_model or _width(cfg)
         self.step_update(0)
 
     def step_update(self, num_updates: int) -> float:
-        """The rate of the update that follows ``num_updates`` finished ones."""
-        rate = learning_rate(num_updates + 1, self.cfg.d_model, self.cfg.warmup_updates)
+        """The learning rate after ``num_updates`` updates."""
+        rate = learning_rate(num_updates + 1, self.d_model, self.cfg.warmup_updates)
         self.lr = self.factor * rate
         self.optimizer.set_lr(self.lr)
         return self.lr
+
+
+def _width(cfg: DictConfig) -> int:
+    """The width of a model that is not the plugin's, from fairseq's options."""
+    model = OmegaConf.select(cast("DictConfig", cfg._get_root()), "model")
+    for name in ("decoder_embed_dim", "encoder_embed_dim"):
+        if width := getattr(model, name, None):
+            return int(width)
+    raise ValueError("--lr-scheduler noam: the model does not say its width: give --noam-d-model")

@@ -1,16 +1,6 @@
-"""The named architectures: each is its parent and the fields that change.
-
-A preset sets only what the user has not set, and may run twice.
-"""
+"""The settings of the named architectures: a parent's, and the fields that differ."""
 
 from __future__ import annotations
-
-from argparse import Namespace
-
-from fairseq.models import register_model_architecture
-
-from .fidelity import FIDELITIES
-from .precision import bf16_without_tpu
 
 Numbers = dict[str, int | float | bool | str]
 
@@ -62,25 +52,3 @@ PRESETS: dict[str, Numbers] = {
         "num_heads": 4,
     },
 }
-
-
-def apply_preset(args: Namespace, numbers: Numbers) -> None:
-    """Sets on ``args`` each of ``numbers`` that it lacks or that is None, then what its
-    ``--fidelity`` says."""
-    for name, value in (FIDELITIES[getattr(args, "fidelity", "paper")] | numbers).items():
-        if getattr(args, name, None) is None:
-            setattr(args, name, value)
-
-
-def register_preset(name: str, numbers: Numbers, model: str = "vaswani_transformer") -> None:
-    """Makes ``--arch NAME`` mean the registered ``model`` with ``numbers`` for its fields."""
-
-    def configure(args: Namespace) -> None:
-        apply_preset(args, numbers)
-        bf16_without_tpu(args)
-
-    register_model_architecture(model, name)(configure)
-
-
-for _name, _numbers in PRESETS.items():
-    register_preset(_name, _numbers)

@@ -1,11 +1,12 @@
-"""What the paper says of search, and which options of fairseq's our search leaves to fairseq's."""
+"""The paper's settings of search, and the options that need fairseq's own search."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-# Section 6.1. A negative --max-len-a is the paper's limit: each sentence's own length plus 50.
+# Section 6.1. A negative --max-len-a means the paper's limit: the length of each source sentence
+# plus --max-len-own, 50.
 PAPER_DECODING = {"beam": 4, "lenpen": 0.6, "max_len_a": -1.0}
 PAPER_RULES = {"length_penalty": "gnmt", "stop_rule": "bound"}
 OWN_LENGTH = "source + 50"
@@ -19,7 +20,7 @@ PAPER_SEARCH = {
     "unkpen": 0,
 }
 
-# Options of fairseq's generator that its own search serves, and their values when not in use.
+# Options that only fairseq's search supports, and their values when they are not in use.
 _STOCK_OPTIONS = {
     "sampling": False,
     "diverse_beam_groups": -1,
@@ -32,9 +33,9 @@ _STOCK_OPTIONS = {
     "score_reference": False,
     "lm_path": None,
 }
-STOCK_CALL_TOKENS = 12_000  # that fairseq-generate takes at once
+STOCK_CALL_TOKENS = 12_000  # fairseq-generate's default --max-tokens
 
 
 def for_stock(options: Mapping[str, Any]) -> list[str]:
-    """The options that are in use and fairseq's search serves."""
+    """The options in use that need fairseq's search."""
     return [name for name, off in _STOCK_OPTIONS.items() if options.get(name, off) != off]

@@ -1,17 +1,19 @@
-"""A model's tensors under fairseq's names: how our modules are called in a checkpoint.
+"""Converts the names of tensors between the plugin's modules and fairseq's checkpoints.
 
-A plugin checkpoint names its tensors as fairseq's TransformerModel does, so that exchanging one
-with stock fairseq needs no renaming. Our modules have the paper's words, and fuse projections
-that fairseq keeps apart.
+Plugin checkpoints have the names of fairseq's TransformerModel, so that they can be exchanged
+without renaming. The plugin's modules have the paper's names, and fuse projections that fairseq
+keeps separate.
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 _RENAMED = (  # ours, fairseq's
     ("self_attention.output", "self_attn.out_proj"),
@@ -30,23 +32,22 @@ _FUSED = (  # ours, fairseq's in the order of the rows
     ),
     ("encoder_attention.key_value", ("encoder_attn.k_proj", "encoder_attn.v_proj")),
 )
-_FINAL_NORM = re.compile(r"^(.*\b(?:encoder|decoder))\.(norm|layer_norm)\.(weight|bias)$")
-_DROPPED = re.compile(
-    r"\b(?:encoder|decoder)\.(?:version|embed_positions\.(?:_float_tensor|weights))$"
-)
+_OF_A_STACK = r"^((?:.*\b(?:encoder|decoder)\.)?)"  # within a model, or alone
+_FINAL_NORM = re.compile(_OF_A_STACK + r"(?:norm|layer_norm)\.(weight|bias)$")
+_DROPPED = re.compile(_OF_A_STACK + r"(?:version|embed_positions\.(?:_float_tensor|weights))$")
 
 
 def to_fairseq_names(
-    state: OrderedDict[str, Tensor], width_k: int, width_v: int
-) -> OrderedDict[str, Tensor]:
-    """Our names to fairseq's; fused projections come apart as views.
+    state: Mapping[str, Tensor], width_k: int, width_v: int
+) -> dict[str, Tensor]:
+    """Converts to fairseq's names; fused projections are split into views.
 
     Args:
         width_k: rows of the query and of the key projection, H * K.
         width_v: rows of the value projection, H * d_v.
     """
     widths = {"q_proj": width_k, "k_proj": width_k, "v_proj": width_v}
-    renamed: OrderedDict[str, Tensor] = OrderedDict()
+    renamed: dict[str, Tensor] = {}
     for name, tensor in state.items():
         for ours, parts in _FUSED:
             if f".{ours}." in name:
@@ -58,25 +59,52 @@ def to_fairseq_names(
         else:
             for ours, theirs in _RENAMED:
                 name = name.replace(f".{ours}.", f".{theirs}.")
-            renamed[_FINAL_NORM.sub(r"\1.layer_norm.\3", name)] = tensor
+            renamed[_FINAL_NORM.sub(r"\1layer_norm.\2", name)] = tensor
     return renamed
 
 
-def to_our_names(state: OrderedDict[str, Tensor]) -> OrderedDict[str, Tensor]:
-    """fairseq's names to ours; names that are ours already stay."""
-    renamed: OrderedDict[str, Tensor] = OrderedDict()
+def to_our_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Converts to the plugin's names. Names that are the plugin's already stay, as do incomplete
+    projections."""
+    renamed: dict[str, Tensor] = {}
     for name, tensor in state.items():
         if _DROPPED.search(name):
             continue
         for ours, parts in _FUSED:
-            if f".{parts[0]}." in name:
-                rows = [state[name.replace(parts[0], part)] for part in parts]
-                renamed[name.replace(parts[0], ours)] = torch.cat(rows)
-                break
-            if any(f".{part}." in name for part in parts[1:]):
-                break
+            this = next((part for part in parts if f".{part}." in name), None)
+            if this is None:
+                continue
+            rows = [state[n] for n in (name.replace(this, part) for part in parts) if n in state]
+            if len(rows) < len(parts):
+                renamed[name] = tensor
+            elif this == parts[0]:
+                renamed[name.replace(this, ours)] = torch.cat(rows)
+            break
         else:
             for ours, theirs in _RENAMED:
                 name = name.replace(f".{theirs}.", f".{ours}.")
-            renamed[_FINAL_NORM.sub(r"\1.norm.\3", name)] = tensor
+            renamed[_FINAL_NORM.sub(r"\1norm.\2", name)] = tensor
     return renamed
+
+
+def keep_fairseq_names(stack: nn.Module, width_k: int, width_v: int) -> None:
+    """Lets an encoder or decoder save and load its tensors under fairseq's names.
+
+    Args:
+        width_k, width_v: see ``to_fairseq_names``.
+    """
+    stack.register_state_dict_post_hook(functools.partial(_saved, width_k, width_v))
+    stack.register_load_state_dict_pre_hook(_to_load)
+
+
+def _saved(
+    width_k: int, width_v: int, _stack: nn.Module, state: Any, prefix: str, _metadata: Any
+) -> None:
+    own = {name: state.pop(name) for name in list(state) if name.startswith(prefix)}
+    state.update(to_fairseq_names(own, width_k, width_v))
+
+
+def _to_load(_stack: nn.Module, state: Any, *_: Any) -> None:
+    renamed = to_our_names(state)
+    state.clear()
+    state.update(renamed)

@@ -1,31 +1,29 @@
-"""Translation with the paper's conventions."""
+"""The translation task with the paper's conventions."""
 
 import functools
 import logging
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, cast
 
 import torch
 from fairseq.data import FairseqDataset
-from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from omegaconf import DictConfig
 from torch import nn
 
 from .binarised_data import check_data, check_symbols
-from .checkpoints.languages import check_languages
-from .config import completed
 from .decode_precision import in_precision
-from .departures import decoding_departures, model_departures, training_departures
+from .deviations import decoding_deviations, model_deviations, training_deviations
 from .fidelity import FIDELITIES
 from .generator import CALL_TOKENS, VaswaniGenerator
-from .model import VaswaniTransformer
+from .languages import check_languages
+from .model import ANY_LENGTH, VaswaniTransformer
 from .modules.length_penalty import LENGTH_PENALTIES
+from .refusal import Refusal
 from .search.next_tokens import Rules
 from .search_options import (
-    OWN_LENGTH,
     PAPER_DECODING,
     PAPER_RULES,
     PAPER_SEARCH,
@@ -33,7 +31,6 @@ from .search_options import (
     for_stock,
 )
 from .task_config import VaswaniTranslationConfig
-from .training.protection import protect_training
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +39,7 @@ logger = logging.getLogger(__name__)
 class VaswaniTranslationTask(TranslationTask):
     """Translation of one language into another."""
 
+    before_setup: ClassVar[Callable[[], None]] = staticmethod(lambda: None)  # set by training/
     _from_checkpoint = False
 
     @classmethod
@@ -50,6 +48,7 @@ class VaswaniTranslationTask(TranslationTask):
         super().add_args(parser)
         if parser.get_default("beam") is not None:  # of a command that translates
             parser.set_defaults(max_tokens=CALL_TOKENS)
+            parser.set_defaults(max_source_positions=ANY_LENGTH, max_target_positions=ANY_LENGTH)
         parser.set_defaults(**PAPER_DECODING)
 
     @classmethod
@@ -58,19 +57,21 @@ class VaswaniTranslationTask(TranslationTask):
 
         Raises:
             FileNotFoundError: a data directory or dictionary is missing.
-            ValueError: ``--fp16`` without a GPU.
+            Refusal: ``--fp16`` or ``--amp`` without a GPU.
         """
-        if cfg.fp16 and (cfg.cpu or not torch.cuda.is_available()):
-            raise ValueError(
-                "--fp16 needs a GPU: fp16 matrix products are unusably slow on a CPU."
-                " Use --bf16, or no precision flag for fp32"
+        if (cfg.fp16 or cfg.amp) and (cfg.cpu or not torch.cuda.is_available()):
+            raise Refusal(
+                f"--{'fp16' if cfg.fp16 else 'amp'} needs a GPU: fp16 matrix products are unusably"
+                " slow on a CPU. Use --bf16, or no precision flag for fp32"
             )
+        if kwargs.get("from_checkpoint"):  # and not from the options of a command
+            cfg.max_source_positions = cfg.max_target_positions = ANY_LENGTH
         check_data(cfg.data, cfg.source_lang, cfg.target_lang)
-        protect_training()
+        cls.before_setup()
         return super().setup_task(cfg, **kwargs)
 
     def load_dataset(self, split: str, *rest: Any, **options: Any) -> None:
-        """As fairseq's, of data that is of these dictionaries."""
+        """As in fairseq, after a check that the data fits the dictionaries."""
         languages = (self.cfg.source_lang, self.cfg.target_lang)
         check_symbols(
             self.cfg.data,
@@ -80,43 +81,37 @@ class VaswaniTranslationTask(TranslationTask):
         super().load_dataset(split, *rest, **options)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
-        """A model to train, or, from a checkpoint, to translate with: sentences of any length
-        then, where the positional encoding has no table to run out of.
+        """Builds a model to train, or to translate with if ``from_checkpoint``. The latter accepts
+        sentences of any length, unless its positional encoding is a table.
 
         Raises:
-            CheckpointError: the checkpoint is of other languages, or of the other direction.
+            CheckpointError: the checkpoint is for other languages or the other direction.
         """
         if from_checkpoint and isinstance(cfg, DictConfig):
             path = self._whole_cfg().get("common_eval", {}).get("path") or "the checkpoint"
             languages = (self.cfg.source_lang, self.cfg.target_lang)
             check_languages(path, {"cfg": cfg._get_root()}, *languages)
-        if from_checkpoint and ARCH_MODEL_REGISTRY.get(cfg._name) is VaswaniTransformer:
-            cfg = completed(cfg)
         model = super().build_model(cfg, from_checkpoint)
         if isinstance(model, VaswaniTransformer):
             if from_checkpoint:
                 model.take_any_length()
                 self._from_checkpoint = True
-            found = model_departures(cfg)
+            found = model_deviations(model.cfg)
             if not from_checkpoint and isinstance(cfg, DictConfig):
-                # fairseq keeps each part tied to the whole for its interpolations.
-                found += training_departures(cfg._get_root())
-            _log_departures("", found)
+                # fairseq's sections keep a reference to the whole, for interpolations.
+                found += training_deviations(cfg._get_root())
+            _log_deviations("", found)
         return model
 
-    def max_positions(self) -> tuple[int, int] | None:
-        """Longest source and target in tokens, or None: what the model says."""
-        return None if self._from_checkpoint else super().max_positions()
-
     def get_batch_iterator(self, dataset: FairseqDataset, epoch: int = 1, **options: Any) -> Any:
-        """As fairseq's, but for two deviations.
+        """As in fairseq, except for two deviations.
 
-        Deviation: fairseq leaves out the last sentences where their number is no multiple of
+        Deviation: fairseq skips the last sentences if their number is not a multiple of
         ``--required-batch-size-multiple``: with 8, three of newstest2014's 3,003.
 
         Deviation: fairseq makes batches with the seed of the epoch in which the process starts, and
-        reuses them, reordered, in later epochs: a resumed run gets other batches. Here batches that
-        are reused are always those of epoch 1.
+        reuses them in another order in later epochs, so that a resumed run has other batches. Here
+        the batches that are reused are always those of epoch 1.
         """
         if dataset is not self.datasets.get(self.cfg.train_subset):
             options["required_batch_size_multiple"] = 1
@@ -141,7 +136,7 @@ class VaswaniTranslationTask(TranslationTask):
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         prefix_allowed_tokens_fn: Any = None,
     ) -> nn.Module:
-        """Our beam search, or fairseq's where an option needs it.
+        """The plugin's beam search, or fairseq's if an option needs it.
 
         Args:
             args: fairseq's generation options.
@@ -156,7 +151,8 @@ class VaswaniTranslationTask(TranslationTask):
         if language_model is not None and "lm_path" not in reasons:
             reasons.append("a language model")
         reasons += ["generator class"] if seq_gen_cls is not None else []
-        if not all(isinstance(model, VaswaniTransformer) for model in models):
+        own = [model for model in models if isinstance(model, VaswaniTransformer)]
+        if len(own) < len(models):
             reasons.append("a model that is not the plugin's")
         if reasons:
             return self._build_stock_generator(
@@ -164,7 +160,7 @@ class VaswaniTranslationTask(TranslationTask):
             )
         precision = self.cfg.decode_precision
         if precision and self._from_checkpoint:  # not the model that is being trained
-            models = [in_precision(model, str(precision)) for model in models]
+            own = [in_precision(model, str(precision)) for model in own]
         penalty = functools.partial(
             LENGTH_PENALTIES[self._rule("length_penalty")], alpha=options["lenpen"]
         )
@@ -181,50 +177,54 @@ class VaswaniTranslationTask(TranslationTask):
             unknown_penalty=options.get("unkpen", 0.0),
         )
         return VaswaniGenerator(
-            models,
+            own,
             rules,
             options["max_len_a"],
             options.get("max_len_b", 200),
             options.get("temperature", 1.0),
+            self.cfg.max_len_own,
         )
 
     def _is_own_search(self) -> bool:
-        """Whether it is our search that a command that translates will take."""
+        """Whether the command translates, and with the plugin's search."""
         return self._from_checkpoint and not for_stock(self._whole_cfg().get("generation", {}))
 
     def _whole_cfg(self) -> Mapping[str, Any]:
-        """The settings of the command, of which fairseq gives a task its own."""
-        return self.cfg._get_root() if isinstance(self.cfg, DictConfig) else {}
+        """The configuration of the command; ``self.cfg`` is the task's section of it."""
+        if not isinstance(self.cfg, DictConfig):
+            return {}
+        return cast("Mapping[str, Any]", self.cfg._get_root())
 
     def _fidelity(self) -> dict[str, Any]:
         return FIDELITIES[str(self.cfg.fidelity)]
 
     def _rule(self, name: str) -> str:
-        """A rule of search: by its own option, else by ``--fidelity``, else the paper's."""
+        """A rule of search: from its own option, else from ``--fidelity``, else the paper's."""
         chosen = getattr(self.cfg, name)
         return str(chosen or self._fidelity().get(name) or PAPER_RULES[name])
 
     def _log_search(self, options: Mapping[str, Any], rules: dict[str, str]) -> None:
-        limit = OWN_LENGTH
+        limit = f"source + {self.cfg.max_len_own}"
         if options["max_len_a"] >= 0:
             limit = f"{options['max_len_a']:g} x longest source + {options.get('max_len_b', 200)}"
         found = {**PAPER_SEARCH, **options, **rules, "longest": limit}
-        _log_departures("search ", decoding_departures(found, PAPER_SEARCH))
+        _log_deviations("search ", decoding_deviations(found, PAPER_SEARCH))
 
     def _build_stock_generator(
         self, models: Sequence[nn.Module], args: Any, reasons: list[str], *rest: Any
     ) -> nn.Module:
-        # Deviation: what our search does not do goes by fairseq's rules.
+        # Deviation: options that the plugin's search lacks are served with fairseq's rules.
         logger.info(
             "fairseq's own search is used, with its length penalty and stop rule, because of: %s",
             ", ".join(reasons),
         )
         if getattr(args, "max_len_a", -1) < 0:
-            args.max_len_a, args.max_len_b = 1, 50  # the paper's limit, of the padded batch
+            # the paper's limit, of the padded batch
+            args.max_len_a, args.max_len_b = 1, self.cfg.max_len_own
         given = dict(args) if isinstance(args, Mapping) else vars(args)
         self._log_search(given, {"length_penalty": "fairseq", "stop_rule": "first-finished"})
         return super().build_generator(models, args, *rest)
 
 
-def _log_departures(what: str, found: list[str]) -> None:
+def _log_deviations(what: str, found: list[str]) -> None:
     logger.info("%snot as in the paper: %s", what, "; ".join(found) or "nothing")

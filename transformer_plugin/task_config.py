@@ -1,7 +1,7 @@
-"""Options of the task: decoding's rules and precision, and what training does about faults."""
+"""Options of the task: rules and precision of decoding, and the handling of faults in training."""
 
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks.translation import TranslationConfig
@@ -11,58 +11,79 @@ from .decode_precision import PRECISIONS
 from .fidelity import FIDELITIES
 from .modules.length_penalty import LENGTH_PENALTIES
 
+if TYPE_CHECKING:  # fairseq reads the choices of an option from its type
+    Fidelity = str
+    LengthPenalty = str
+    StopRule = str
+    DecodePrecision = str
+    OnDivergence = str
+else:
+    Fidelity = ChoiceEnum(list(FIDELITIES))
+    LengthPenalty = ChoiceEnum(list(LENGTH_PENALTIES))
+    StopRule = ChoiceEnum(["bound", "first-finished"])
+    DecodePrecision = ChoiceEnum(list(PRECISIONS))
+    OnDivergence = ChoiceEnum(["stop", "rollback"])
+
 
 @dataclass
 class VaswaniTranslationConfig(TranslationConfig):
     """fairseq's translation task, with sources padded on the right as targets are."""
 
     left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
-    fidelity: ChoiceEnum(list(FIDELITIES)) = field(
+    fidelity: Fidelity = field(
         default="paper",
         metadata={
-            "help": "whose choices to follow where an option of its own does not say: the paper's,"
-            " those of its authors' first release (t2t), or fairseq's"
+            "help": "whose defaults to use: the paper's, those of its authors' first release"
+            " (t2t), or fairseq's; explicit options override them"
         },
     )
-    length_penalty: Optional[ChoiceEnum(list(LENGTH_PENALTIES))] = field(
+    length_penalty: Optional[LengthPenalty] = field(
         default=None,
         metadata={"help": "gnmt: ((5 + len) / 6)^lenpen (6.1); fairseq: len^lenpen"},
     )
-    stop_rule: Optional[ChoiceEnum(["bound", "first-finished"])] = field(
+    stop_rule: Optional[StopRule] = field(
         default=None,
         metadata={
-            "help": "bound: until no live hypothesis can beat the worst finished one, as the"
-            " authors' release; first-finished: until as many as --beam have ended, as fairseq"
+            "help": "bound: stop when no live hypothesis can beat the worst finished one, as in the"
+            " authors' release; first-finished: stop with --beam finished ones, as in fairseq"
         },
     )
-    decode_precision: Optional[ChoiceEnum(list(PRECISIONS))] = field(
+    max_len_own: int = field(
+        default=50,
+        metadata={
+            "help": "maximum length of a hypothesis beyond that of its own source (50 in 6.1, 300"
+            " for parsing in 6.3), unless --max-len-a is set"
+        },
+    )
+    decode_precision: Optional[DecodePrecision] = field(
         default=None,
         metadata={
-            "help": "arithmetic of decoding from a checkpoint; default: that of the checkpoint, or"
-            " what --fp16 or --bf16 says. bf16 is the fastest on CPUs with AMX, int8 is"
-            " for CPUs alone, fp16 for GPUs alone"
+            "help": "precision of decoding from a checkpoint; default: the checkpoint's, or --fp16"
+            " or --bf16. bf16 is fastest on CPUs with AMX; int8 is for CPUs only, fp16 for GPUs"
+            " only"
         },
     )
     nonfinite_limit: int = field(
         default=10,
         metadata={
-            "help": "updates with a gradient that is not finite that training leaves out before it"
-            " stops; their sentences are listed in numeric_faults.jsonl of --save-dir"
+            "help": "updates with NaN or infinite gradients that are skipped before training stops;"
+            " numeric_faults.jsonl in --save-dir lists their sentences"
         },
     )
     divergence_updates: int = field(
         default=500,
         metadata={
-            "help": "updates in a row, with a mean loss a quarter above the lowest, that count as"
-            " diverged; 0: never"
+            "help": "training has diverged if its mean loss stays a quarter above the lowest for so"
+            " many updates; 0: never"
         },
     )
-    on_divergence: ChoiceEnum(["stop", "rollback"]) = field(
+    on_divergence: OnDivergence = field(
         default="stop",
         metadata={
-            "help": "rollback: set aside the checkpoints since, and go on from the last good one"
-            " in a wider precision, fp16 to bf16 to fp32"
+            "help": "rollback: rename later checkpoints, and resume from the last good one in a"
+            " wider precision (fp16, bf16, fp32)"
         },
     )
     fp16: bool = II("common.fp16")
+    amp: bool = II("oc.select:common.amp,False")
     cpu: bool = II("common.cpu")

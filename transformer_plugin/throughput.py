@@ -1,7 +1,7 @@
-"""How much of the hardware training uses: TFLOP/s, and model-FLOPs utilisation.
+"""Training speed in TFLOP/s, and model-FLOPs utilisation.
 
-The operations are those of ``analysis.flops`` for the real lengths of the sentences: work on
-padding does not count, nor what an implementation does twice.
+Operations are counted by ``flops.py`` for the real lengths of the sentences: padding and recomputed
+activations do not count.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .analysis.flops import decoder_flops, encoder_flops, output_flops, training_flops
-from .model import VaswaniTransformer, layer_shape
+from .config import head_widths
+from .flops import Dimensions, decoder_flops, encoder_flops, output_flops, training_flops
+from .model import VaswaniTransformer
 
-# Dense matrix products a second by the makers' data sheets, in TFLOP/s: half precision with sums
-# in fp32, and fp32 without TF32. The first name that a device's own name contains is taken.
+# Peak speed of dense matrix products by the makers' data sheets, in TFLOP/s: in half precision with
+# fp32 sums, and in fp32 without TF32. The first key that is a part of the device's name counts.
 PEAK_TFLOPS = {
     "H200": (989.4, 66.9),
     "H100 PCIe": (756.0, 51.2),
@@ -30,25 +31,26 @@ PEAK_TFLOPS = {
 
 
 def batch_flops(model: VaswaniTransformer, source: Tensor, target: Tensor) -> Tensor:
-    """Operations of training on a batch, forward and backward; one float64 number.
+    """Operations of the forward and backward pass of a batch, as a float64 scalar.
 
     Args:
-        source: lengths of the sentences in tokens, ``[B]``.
-        target: likewise.
+        source: lengths of the source sentences in tokens, ``[B]``.
+        target: lengths of the target sentences, ``[B]``.
     """
-    cfg, shape = model.cfg, layer_shape(model.cfg)
+    cfg = model.cfg
     s, t = source.double(), target.double()
-    width = (shape.d_model, shape.d_ff, shape.num_heads, shape.d_k, shape.d_v)
+    width = (cfg.d_model, cfg.d_ff, cfg.num_heads, *head_widths(cfg))
+    encoder, decoder = (Dimensions(n, *width) for n in (cfg.encoder_layers, cfg.decoder_layers))
     forward = (
-        encoder_flops(cfg.encoder_layers, *width, s)
-        + decoder_flops(cfg.decoder_layers, *width, s, t)
-        + output_flops(shape.d_model, model.decoder.output_projection.out_features, t)
+        encoder_flops(encoder, s)
+        + decoder_flops(decoder, s, t)
+        + output_flops(cfg.d_model, model.decoder.output_projection.out_features, t)
     )
     return training_flops(forward).sum()
 
 
 def peak_flops(device: torch.device, half: bool) -> float | None:
-    """Operations a second that a device of a known kind can do at most; None for the others."""
+    """The peak operations a second of a device; None if they are not known."""
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)

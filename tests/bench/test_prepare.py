@@ -32,7 +32,7 @@ def rows(tmp_path_factory):
     for language in ("en", "fr"):
         lines = ("".join(chance.sample(letters + " " * 150, 80)) for _ in range(3000))
         (folder / f"text.{language}").write_text("".join(f"{line}\n" for line in lines))
-    done = bench("--pairs", 40_000, "--text", folder / "text", "--json", folder / "rows.json",
+    done = bench("--pairs", 8000, "--text", folder / "text", "--json", folder / "rows.json",
                  "--systems", "plugin")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "plugin" in done.stdout
@@ -67,8 +67,10 @@ def test_memory_is_that_of_all_processes_together(monkeypatch):
     from process_memory import children, memory
 
     child = "x = bytearray(50_000_000); print('ready', flush=True); input()"
-    both = (f"import subprocess, sys; x = bytearray(50_000_000); "
-            f"subprocess.run([sys.executable, '-c', {child!r}])")
+    both = (
+        f"import subprocess, sys; x = bytearray(50_000_000); "
+        f"subprocess.run([sys.executable, '-c', {child!r}])"
+    )
     process = subprocess.Popen([sys.executable, "-c", both], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True)  # fmt: skip
     assert process.stdout.readline() == "ready\n"

@@ -6,8 +6,9 @@ import weakref
 import pytest
 import torch
 
+from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.checkpoints.averaging import average
-from transformer_plugin.checkpoints.safe_loading import CheckpointError, load
+from transformer_plugin.checkpoints.safe_loading import load
 from transformer_plugin.cli import main
 
 
@@ -103,7 +104,7 @@ def test_tied_in_one_checkpoint_alone_is_refused(tmp_path):
 
 def test_old_checkpoints_of_other_data_are_refused(tmp_path):
     for name in ("here", "there"):
-        args = argparse.Namespace(arch="transformer", data=name, max_epoch=len(name))
+        args = argparse.Namespace(arch="fconv", data=name, max_epoch=len(name))
         state = {"args": args, "cfg": None, "model": {"w": torch.ones(1)}}
         torch.save(state, tmp_path / f"{name}.pt", _use_new_zipfile_serialization=False)
     with pytest.raises(CheckpointError, match="task data is 'there', not 'here'"):
@@ -115,7 +116,7 @@ def test_a_run_that_went_on_with_another_limit_is_one_run(tmp_path):
     for updates, on_divergence in ((100, "stop"), (200, "rollback")):
         state = {
             "cfg": {
-                "model": argparse.Namespace(arch="transformer", max_update=updates),
+                "model": argparse.Namespace(arch="fconv", max_update=updates),
                 "task": {"_name": "vaswani_translation", "on_divergence": on_divergence},
             },
             "model": {"w": torch.tensor([float(updates)])},

@@ -11,9 +11,10 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
+from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.checkpoints.evaluated_options import EVALUATED
 from transformer_plugin.checkpoints.literals import literal
-from transformer_plugin.checkpoints.safe_loading import CheckpointError, load
+from transformer_plugin.checkpoints.safe_loading import load
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fairseq_commands import generate, run

@@ -1,12 +1,14 @@
 """Which checkpoints of a folder are averaged."""
 
+import math
 from argparse import Namespace
 
 import pytest
 import torch
 
+from transformer_plugin.checkpoint_error import CheckpointError
+from transformer_plugin.checkpoints.averaging import average
 from transformer_plugin.checkpoints.last_checkpoints import last_checkpoints
-from transformer_plugin.checkpoints.safe_loading import CheckpointError
 
 
 def write(folder, name, updates=0, old_header=False, **settings):
@@ -21,7 +23,7 @@ def names(*arguments, **options):
 
 def test_last_by_updates(tmp_path):
     for epoch, updates in ((1, 600), (1, 1200), (2, 1800), (12, 2400)):
-        write(tmp_path, f"checkpoint_{epoch}_{updates}.pt")
+        write(tmp_path, f"checkpoint_{epoch}_{updates}.pt", updates)
     assert names(tmp_path, 2, "updates") == ["checkpoint_2_1800.pt", "checkpoint_12_2400.pt"]
     with pytest.raises(CheckpointError, match="5 checkpoints by updates were asked for, 4 are"):
         last_checkpoints(tmp_path, 5, "updates")
@@ -37,6 +39,35 @@ def test_intervals_that_end_with_an_epoch(tmp_path, old_header):
         write(tmp_path, f"checkpoint{epoch}.pt", 10 * epoch, old_header, save_interval_updates=5)
     last = ["checkpoint2.pt", "checkpoint_3_25.pt", "checkpoint3.pt"]
     assert names(tmp_path, 3, "updates") == last
+
+
+def test_the_newest_is_told_by_its_updates_and_not_by_its_name(tmp_path):
+    write(tmp_path, "checkpoint_2_1800.pt", 600)  # renamed
+    write(tmp_path, "checkpoint_1_0.pt", 1200)
+    write(tmp_path, "checkpoint_9_1800.pt", 1800)
+    write(tmp_path, "checkpoint_10_1800.pt", 1800)  # made again, of smaller epochs
+    for epoch, updates in ((9, 9_000), (10, 10_000), (11, 11_000), (50, 500)):  # of another run
+        write(tmp_path, f"checkpoint{epoch}.pt", updates)
+    last = ["checkpoint_2_1800.pt", "checkpoint_1_0.pt", "checkpoint_10_1800.pt"]
+    assert names(tmp_path, 3, "updates") == last
+    assert names(tmp_path, 2, "epochs") == ["checkpoint10.pt", "checkpoint11.pt"]
+
+
+def test_old_checkpoints_have_no_history(tmp_path):
+    for epoch in (2, 10, 9):
+        torch.save({"model": {}}, tmp_path / f"checkpoint{epoch}.pt")
+        torch.save({"model": {}}, tmp_path / f"checkpoint_{epoch}_{100 * epoch}.pt")
+    assert names(tmp_path, 2, "epochs") == ["checkpoint9.pt", "checkpoint10.pt"]
+    assert names(tmp_path, 2, "updates") == ["checkpoint_9_900.pt", "checkpoint_10_1000.pt"]
+
+
+def test_broken_weights_are_found_when_they_are_averaged(tmp_path):
+    for epoch in (1, 2):
+        state = {"model": {"w": torch.tensor([math.nan if epoch == 2 else 0.0])}}
+        torch.save(state, tmp_path / f"checkpoint{epoch}.pt")
+    assert names(tmp_path, 1, "epochs") == ["checkpoint2.pt"]
+    with pytest.raises(CheckpointError, match="hold inf or nan"):
+        average(last_checkpoints(tmp_path, 2, "epochs"))
 
 
 def test_a_gap_is_named(tmp_path):

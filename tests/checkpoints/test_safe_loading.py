@@ -12,7 +12,9 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.logging import meters
 
-from transformer_plugin.checkpoints.safe_loading import CheckpointError, allow_fairseq_types, load
+from transformer_plugin.checkpoint_error import CheckpointError
+from transformer_plugin.checkpoints.fairseq_loading import protect_loading
+from transformer_plugin.checkpoints.safe_loading import load
 
 
 class Attack:
@@ -46,8 +48,8 @@ def test_what_fairseq_saves_is_read(tmp_path, harmless, zipped):
 
 
 def test_fairseq_itself_reads_it(tmp_path, harmless):
-    allow_fairseq_types()
-    allow_fairseq_types()
+    protect_loading()
+    protect_loading()
     path = tmp_path / "checkpoint.pt"
     harmless["extra_state"]["train_iterator"] = {"epoch": 1}
     harmless["args"] = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from fairseq_commands import environment
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
@@ -28,11 +28,11 @@ def shared_data() -> Path:
 def prepare(tmp_path):
     """prepare("toy", *arguments, NAME=VALUE) runs recipes/prepare.sh below tmp_path/runs."""
 
-    def run(*arguments, **environment) -> subprocess.CompletedProcess:
+    def run(*arguments, **knobs) -> subprocess.CompletedProcess:
         return subprocess.run(
             ["bash", str(REPO / "recipes/prepare.sh"), *arguments],
             capture_output=True, text=True, cwd=tmp_path,
-            env={**os.environ, "RUNS": str(tmp_path / "runs"), **environment},
+            env=environment() | {"RUNS": str(tmp_path / "runs")} | knobs,
         )
 
     return run
@@ -42,10 +42,10 @@ def prepare(tmp_path):
 def step(tmp_path):
     """step("clean", *arguments, NAME=VALUE) runs data-prep/clean.py and returns what it said."""
 
-    def run(name: str, *arguments, **environment) -> subprocess.CompletedProcess:
+    def run(name: str, *arguments, **knobs) -> subprocess.CompletedProcess:
         return subprocess.run(
-            [sys.executable, str(DATA_PREP / f"{name}.py"), *map(str, arguments)],
-            capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **environment},
+            ["python3", str(DATA_PREP / f"{name}.py"), *map(str, arguments)],
+            capture_output=True, text=True, cwd=tmp_path, env=environment() | knobs,
         )
 
     return run

@@ -6,7 +6,7 @@ import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
-import toy
+from toy.corpus import sentence_pairs
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data"
 WMT_COUNTS = {"europarl": 200, "commoncrawl": 150, "news": 100, "un": 80, "giga": 60, "valid": 40,
@@ -28,7 +28,7 @@ def _real_text(prefix: str) -> Iterator[tuple[str, str]] | None:
 
 def texts(prefix: str, counts: dict[str, int]) -> dict[str, tuple[list[str], list[str]]]:
     """{key: (English, other)} with as many pairs as `counts` says, none of them twice."""
-    pairs = _real_text(prefix) or toy.sentence_pairs(seed=3)
+    pairs = _real_text(prefix) or sentence_pairs(seed=3)
     found = {}
     for key, count in counts.items():
         english, other = zip(*(next(pairs) for _ in range(count)), strict=True)

@@ -97,7 +97,7 @@ def test_invalid_utf8_in_a_held_out_set_names_line_and_byte(refused, write_corpu
 
 
 @pytest.mark.parametrize("line, message", [
-    (b"x" * 1_000_000, "above 100,000 bytes, which is no sentence"),
+    (b"x" * 1_000_000, "above 100,000 bytes, no sentence"),
     (b"a NUL byte \0 here", "a NUL byte at byte 12"),
 ])
 def test_what_no_sentence_can_be_is_refused_in_a_held_out_set(refused, write_corpus, tmp_path,

@@ -9,7 +9,8 @@ import tarfile
 import corpus_mirror as mirrors
 import pytest
 from corpus_files import leftovers
-from manifests import CORPORA, parts, read_manifest
+
+from sources.manifests import CORPORA, parts, read_manifest
 
 EN_DE, EN_FR, DE_EN = (("--source", a, "--target", b)
                        for a, b in (("en", "de"), ("en", "fr"), ("de", "en")))

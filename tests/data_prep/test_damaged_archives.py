@@ -10,11 +10,11 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import own_files
 import pytest
-import text_formats
-from archives import extract
-from bad_input import BadInput
+
+from sources import file_formats, user_files
+from sources.archives import extract
+from steps.errors import BadInput
 
 WORDS = ["the", "cat", "sat", "on", "Straße", "über", "a", "mat", "and", "others", "here", "see"]
 CHANCE = random.Random(7)
@@ -50,12 +50,12 @@ def extracted(path: Path) -> dict[str, bytes]:
 def own_text(path: Path) -> bytes:
     output = path.with_name("out")
     output.unlink(missing_ok=True)
-    own_files.copy_checked(path, output)
+    user_files.copy_checked(path, output)
     return output.read_bytes()
 
 
 def corpus_text(path: Path) -> bytes:
-    return b"".join(line + b"\n" for line in text_formats.sentences(path, path.name))
+    return b"".join(line + b"\n" for line in file_formats.sentences(path, path.name))
 
 
 TEXT = SIDES["t/train.de"]

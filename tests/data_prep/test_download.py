@@ -7,10 +7,11 @@ import http.server
 import random
 import threading
 
-import download
 import pytest
-from bad_input import BadInput
-from download import Expected
+
+from sources import download
+from sources.checksums import Expected
+from steps.errors import BadInput
 
 DATA = random.Random(3).randbytes(300_000)
 SHA256 = hashlib.sha256(DATA).hexdigest()
@@ -133,12 +134,3 @@ def test_a_file_that_is_not_there_is_not_asked_for_again(server, tmp_path):
     with pytest.raises(BadInput, match="Not Found"):
         download.download(server.address + "s", tmp_path / "f", KNOWN)
     assert len(server.asked) == 1
-
-
-def test_time_left():
-    from progress import Progress
-
-    progress = Progress("[raw] x", 1000, "bytes", already=200)
-    progress.start -= 10
-    progress.add(200)
-    assert progress.line() == "[raw] x: 400 of 1,000 bytes, 20 a second, 0:30 left"

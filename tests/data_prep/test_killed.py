@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from corpus_files import leftovers
 
+from transformer_plugin.lock import file_lock
+
 REPO = Path(__file__).resolve().parents[2]
 
 
@@ -92,11 +94,12 @@ def test_a_worker_that_is_killed_is_named_and_leaves_nothing(step, tmp_path):
 
 
 def test_workers_end_when_their_parent_is_killed(tmp_path):
-    script = ("import sys, time; sys.path.insert(0, sys.argv[1]); import parallel_blocks as p\n"
-              "list(p.in_order(time.sleep, [60] * 4, 2))")
+    script = ("import sys, time; sys.path.insert(0, sys.argv[1]); from steps import workers as p\n"
+              "list(p.ordered_map(time.sleep, [60] * 4, 2))")
     process = subprocess.Popen([sys.executable, "-c", script, str(REPO / "data-prep")])
     workers = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while len(found := workers.read_text().split()) < 2:
+        assert process.poll() is None
         time.sleep(0.02)
     process.kill()
     process.wait()
@@ -107,13 +110,8 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
 
 
 def test_two_at_once_in_one_folder_are_refused(tmp_path):
-    """The second says so, and the first is not disturbed."""
-    import fcntl
-
     lock = tmp_path / "toy/.done/raw.lock"
-    lock.parent.mkdir(parents=True)
-    with lock.open("w") as file:
-        fcntl.lockf(file, fcntl.LOCK_EX)
+    with file_lock(lock, "the first"):
         second = start(tmp_path)
         _, errors = second.communicate()
-    assert second.returncode == 2 and "another process writes" in errors and str(lock) in errors
+    assert second.returncode == 2 and f"{lock}: locked by the first (process" in errors

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from corpus_files import PAIR
-from moses import tokenise
 
-from transformer_plugin.analysis.hypotheses import detokenise
+from text.moses import tokenise
+from transformer_plugin.scoring.hypotheses import detokenise
 
 
 @pytest.mark.parametrize("text, tokens", [

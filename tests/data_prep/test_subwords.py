@@ -9,14 +9,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import encoders
 import numpy as np
 import pytest
 import sentencepiece
-import word_counts
 from corpus_files import PAIR, files_of, leftovers
+from fairseq_commands import run, train
 
-REPO = Path(__file__).resolve().parents[2]
+from text import encoders, word_counts
+
 SPLITS = ("train", "valid", "test")
 SEPARATORS = {"sentencepiece": "sentencepiece", "moses-bpe": "subword_nmt"}
 
@@ -42,7 +42,7 @@ def clean_text(write_corpus, sentences):
     return write_corpus("clean", **texts)
 
 
-@pytest.fixture(params=encoders.KINDS)
+@pytest.fixture(params=["sentencepiece", "moses-bpe"])
 def kind(request):
     return request.param
 
@@ -86,11 +86,9 @@ def test_the_files_are_those_of_fairseq_preprocess(binarise, learned, clean_text
     for path in clean_text.iterdir():
         pieces = encode_as_the_tools_do(learned, path)
         (tmp_path / path.name).write_text("".join(f"{line}\n" for line in pieces))
-    subprocess.run(
-        [sys.executable, "-m", "fairseq_cli.preprocess", "--source-lang", "en", "--target-lang",
-         "de", "--joined-dictionary", "--trainpref", tmp_path / "train", "--validpref",
-         tmp_path / "valid", "--testpref", tmp_path / "test", "--destdir", tmp_path / "stock"],
-        capture_output=True, check=True)
+    run("fairseq-preprocess", "--source-lang", "en", "--target-lang", "de", "--joined-dictionary",
+        "--trainpref", tmp_path / "train", "--validpref", tmp_path / "valid",
+        "--testpref", tmp_path / "test", "--destdir", tmp_path / "stock")
     expected = files_of(tmp_path / "stock")
     assert len(expected) == 14
     for workers in (1, 3):
@@ -101,21 +99,47 @@ def test_the_files_are_those_of_fairseq_preprocess(binarise, learned, clean_text
                                for name, data in sorted(files.items()))
 
 
+def test_each_side_has_its_own_model(step, clean_text, tmp_path):
+    """Pieces of the source, words of the target, and the dictionaries of fairseq-preprocess."""
+    sides = (("source", "sentencepiece"), ("target", "words"))
+    for side, kind in sides:
+        result = step("subwords", "--input", clean_text, "--output", tmp_path / side, *PAIR,
+                      "--side", side, "--kind", kind, "--vocab-size", 50)
+        assert result.returncode == 0, result.stderr
+    folder = tmp_path / "data-bin"
+    words = ["binarise", "--input", clean_text, "--model", tmp_path / "source", "--output", folder,
+             *PAIR, "--target-model", tmp_path / "target"]
+    assert step(*words).returncode == 0
+    model = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "source/joint.model"))
+    for path in clean_text.iterdir():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if path.suffix == ".en":
+            lines = [" ".join(model.encode(line, out_type=str)) for line in lines]
+        (tmp_path / path.name).write_text("".join(f"{line}\n" for line in lines))
+    subprocess.run(
+        [sys.executable, "-m", "fairseq_cli.preprocess", "--source-lang", "en", "--target-lang",
+         "de", "--trainpref", tmp_path / "train", "--validpref", tmp_path / "valid", "--testpref",
+         tmp_path / "test", "--destdir", tmp_path / "stock"], capture_output=True, check=True)
+    files = files_of(folder)
+    files.pop("SHA256SUMS")
+    assert files == files_of(tmp_path / "stock")
+    assert files["dict.en.txt"] != files["dict.de.txt"]
+    assert "already done" in step(*words).stderr
+    with (tmp_path / "target/joint.vocab").open("a") as vocabulary:  # another one
+        vocabulary.write("new\n")
+    assert "already done" not in step(*words).stderr
+
+
 @pytest.mark.parametrize("kind", ["sentencepiece"], indirect=True)
 def test_a_dictionary_of_other_data_is_refused(binarise, tmp_path):
     binarise(2)
     folder = tmp_path / "data-bin-2"
-    data = [sys.executable, "-m", "fairseq_cli.train", str(folder), "--user-dir",
-            str(REPO / "transformer_plugin"), "--task", "vaswani_translation", "--arch",
-            "vaswani_tiny", "--criterion", "vaswani_cross_entropy", "--optimizer", "vaswani_adam",
-            "--lr-scheduler", "noam", "--max-tokens", "500", "--max-update", "1", "--cpu",
-            "--no-save"]
-    done = subprocess.run(data, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    flags = ("--max-update", 1, "--no-save")
+    train(folder, tmp_path, *flags)
     for language in ("en", "de"):  # both, as of another corpus
         with (folder / f"dict.{language}.txt").open("a") as file:
             file.write("another 1\n")
-    done = subprocess.run(data, capture_output=True, text=True)
+    done = train(folder, tmp_path, *flags, status=1)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert f"{folder}/dict.de.txt is not the file" in done.stderr
     assert "binarised with another dictionary" in done.stderr
@@ -161,7 +185,7 @@ def test_subword_nmt_learns_from_counts_what_it_learns_from_sentences(step, clea
     assert len(done.stdout.splitlines()) == 21
 
 
-def test_words_that_came_once_are_forgotten_beyond_the_limit(tmp_path, monkeypatch):
+def test_words_that_came_once_are_dropped_beyond_the_limit(tmp_path, monkeypatch):
     path = tmp_path / "text"
     path.write_text("often often rare1\nrare2 often\n" * 2 + "last rare3\n")
     assert word_counts.count_words([path], 1) == Counter(
@@ -175,7 +199,7 @@ def test_an_encoder_forgets_but_gives_the_same(learned, clean_text, monkeypatch)
     block = (clean_text / "train.de").read_bytes()
     whole, sizes = encoders.load(learned).lines(block)
     encoders.load.cache_clear()
-    monkeypatch.setattr(encoders, "MOST_WORDS", 3)
+    monkeypatch.setattr(encoders, "CACHE_SIZE", 3)
     encoder = encoders.load(learned)
     again, again_sizes = encoder.lines(block)
     assert len(encoder) <= 3

@@ -7,13 +7,14 @@ import re
 
 import pytest
 from corpus_files import PAIR, files_of
-from toy_verbs import MODALS, SAYING_VERBS, TRYING, VERBS
+
+from toy.verbs import MODALS, SAYING_VERBS, TRYING, VERBS
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     """{split: [(english, german)]} of the default corpus."""
-    from toy import SEED, SIZES, write_splits
+    from toy.corpus import SEED, SIZES, write_splits
 
     folder = tmp_path_factory.mktemp("toy")
     write_splits(folder, SEED, SIZES)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-import toy_english
-import toy_german
-from toy_inflection import noun_form, phrase_words
-from toy_nouns import ADJECTIVES, NOUNS
-from toy_syntax import (
+
+import toy.english
+import toy.german
+from toy.inflection import noun_form, phrase_words
+from toy.nouns import ADJECTIVES, NOUNS
+from toy.syntax import (
     Attempt,
     Clause,
     Linked,
@@ -18,7 +19,7 @@ from toy_syntax import (
     Relative,
     Statement,
 )
-from toy_verbs import MODALS, SAYING_VERBS, TRYING, VERBS
+from toy.verbs import MODALS, SAYING_VERBS, TRYING, VERBS
 
 NOUN = {noun.english: noun for noun in NOUNS}
 ADJECTIVE = {adjective.english: adjective for adjective in ADJECTIVES}
@@ -160,8 +161,8 @@ SENTENCES = [
 
 @pytest.mark.parametrize("sentence, english, german", SENTENCES, ids=lambda x: None)
 def test_a_sentence_in_both_languages(sentence, english, german):
-    assert toy_english.say(sentence) == english
-    assert toy_german.say(sentence) == german
+    assert toy.english.say(sentence) == english
+    assert toy.german.say(sentence) == german
 
 
 def test_the_grammar_has_about_two_hundred_stems():

@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import os
 import re
 import runpy
-import shlex
 import subprocess
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
+from fairseq_commands import environment
 from pages import REPO
+from unrun_commands import PLUGIN, Command, commands_of
 
-PLUGIN = str(REPO / "transformer_plugin")
 FAIRSEQ = {
     "fairseq-train": "get_training_parser",
     "fairseq-generate": "get_generation_parser",
@@ -25,9 +23,9 @@ FAIRSEQ = {
     "fairseq-validate": "get_validation_parser",
     "fairseq-preprocess": "get_preprocessing_parser",
 }
-SHELL = {  # the shell's own and everybody's, whose options are not looked at
-    *("cat", "cd", "cp", "curl", "echo", "export", "for", "git", "head", "kill", "mkdir", "paste"),
-    *("pip", "ps", "rm", "shuf", "sort", "source", ".", "tail", "tee", "wc", "zcat", "done"),
+EVERYBODYS = {  # whose options are not looked at
+    *("cat", "cp", "curl", "git", "head", "mkdir", "paste", "pip", "ps", "rm", "shuf", "sort"),
+    *("tail", "tee", "wc", "zcat"),
 }
 PLACEHOLDERS = {"EXPERIMENT": "toy", "STAGE": "train", "V": "37000", "N": "2"}
 REST = [  # of a command of fairseq-train that the page shortens to "..."
@@ -43,51 +41,6 @@ class _Parsed(Exception):
     """The command line was understood."""
 
 
-@dataclass
-class Command:
-    """One simple command: its words and the variables before them."""
-
-    words: list[str]
-    variables: dict[str, str] = field(default_factory=dict)
-
-
-def split(text: str) -> list[Command]:
-    """The simple commands of a script; what they read from and write to is left out."""
-    text = re.sub(r"<<'?(\w+)'?\n.*?\n\1\n", "\n", text, flags=re.DOTALL)  # here-documents
-    text = re.sub(r'"?\$\(transformer-plugin path\)"?', PLUGIN, text.replace("\\\n", " "))
-    text = re.sub(r"\s[12]>", " >", text)
-    found = []
-    for line in text.splitlines():
-        lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
-        lexer.whitespace_split = True
-        command: list[str] = []
-        words = iter(lexer)
-        for word in words:
-            if not set(word) <= set("|&;<>"):
-                command.append(word)
-            elif set(word) & set("<>"):
-                next(words)
-            else:
-                found.append(command)
-                command = []
-        found.append(command)
-    return [_command(words) for words in found if words]
-
-
-def _command(words: list[str]) -> Command:
-    while words and words[0] in {"do", "then", "time"}:
-        words = words[1:]
-    command = Command([])
-    for i, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        if not (equals and name.isidentifier()):
-            command.words = [PLACEHOLDERS.get(w.strip("[]"), w.strip("[]")) for w in words[i:]]
-            break
-        if "$" not in value:
-            command.variables[name] = value
-    return command
-
-
 def check(command: Command, house: Path) -> None:
     """Checks one command.
 
@@ -98,16 +51,14 @@ def check(command: Command, house: Path) -> None:
     Raises:
         WrongCommand: its tool would not understand it, or nobody knows the tool.
     """
-    if not command.words:
-        return
-    tool, *rest = command.words
+    tool, *rest = (PLACEHOLDERS.get(w, w) for w in (w.strip("[]") for w in command.words))
     name = Path(tool).name
     if name in FAIRSEQ:
         _check_fairseq(name, rest)
     elif name == "transformer-plugin":
         _check_subcommand(rest)
-    elif re.fullmatch(r"(\./)?recipes/\w+\.sh", tool):
-        _check_recipe(command, house)
+    elif re.fullmatch(r"(\./|/.*/)?recipes/\w+\.sh", tool):
+        _check_recipe(tool, rest, command.variables, house)
     elif name == "torchrun":
         _check_torchrun(rest, house)
     elif name == "sbatch":
@@ -120,7 +71,7 @@ def check(command: Command, house: Path) -> None:
         _run(["make", "--dry-run", "--directory", str(REPO), "-o", ".venv/.installed", *targets])
     elif name in {"python", "python3"}:
         _check_python(rest)
-    elif tool not in SHELL:
+    elif tool not in EVERYBODYS:
         raise WrongCommand(f"unknown program '{tool}'")
 
 
@@ -216,20 +167,13 @@ def _check_torchrun(rest: list[str], house: Path) -> None:
     check(Command(args.training_script_args), house)
 
 
-def _check_recipe(command: Command, house: Path) -> None:
+def _check_recipe(recipe: str, rest: list[str], knobs: dict[str, str], house: Path) -> None:
     """The recipe's dry run, and each command that it prints."""
-    recipe, *rest = command.words
-    variables = {
-        "RUNS": str(house / "runs"),
-        "VIRTUAL_ENV": str(house / "venv"),
-        "PATH": f"{house / 'venv/bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
     if not (REPO / recipe).is_file():
         raise WrongCommand(f"there is no {recipe}")
-    printed = _run(
-        [recipe, *rest, "--dry-run"], cwd=house, env=os.environ | variables | command.variables
-    )
+    env = environment() | {"RUNS": str(house / "runs")} | knobs
+    printed = _run([recipe, *rest, "--dry-run"], cwd=house, env=env)
     for below in ("transformer_plugin", "data-prep", "recipes"):
         printed = printed.replace(str(house / below), str(REPO / below))
-    for one in split(printed):
+    for one in commands_of(printed):
         check(one, house)

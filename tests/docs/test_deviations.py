@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_plugin.analysis.accounting import account
+from transformer_plugin.reports.accounting import account
 
 REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs/deviations.md").read_text(encoding="utf-8")

@@ -27,7 +27,7 @@ def printed():
     texts = [path.read_text(encoding="utf-8")
              for path in (*(REPO / "recipes").glob("*.sh"), REPO / "Makefile")]  # fmt: skip
     texts = [re.sub(r"\$\(\w+\)|\$\{?\w+\}?", "...", text) for text in texts]
-    ours = [*(REPO / "transformer_plugin").rglob("*.py"), *(REPO / "data-prep").glob("*.py")]
+    ours = [*(REPO / "transformer_plugin").rglob("*.py"), *(REPO / "data-prep").rglob("*.py")]
     for path in ours + OTHERS:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             parts = node.values if isinstance(node, ast.JoinedStr) else [node]
@@ -61,7 +61,7 @@ def test_every_remedy_by_an_option_exists():
     """Options that the text names are ones that our code or fairseq knows."""
     code = "".join(path.read_text(encoding="utf-8") for path in
                    [*(REPO / "transformer_plugin").rglob("*.py"), *(REPO / "recipes").glob("*.sh"),
-                    *(REPO / "data-prep").glob("*.py")])  # fmt: skip
+                    *(REPO / "data-prep").rglob("*.py")])  # fmt: skip
     configs = (Path(fairseq.__file__).parent / "dataclass/configs.py").read_text()
     configs += (Path(fairseq.__file__).parent / "options.py").read_text()
     for name in set(re.findall(r"(?<![\w-])--([a-z][\w-]+)", PAGE)) - {"no-build-isolation"}:

@@ -24,9 +24,9 @@ def clone(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(REPO / name, tmp_path / name)
     sys.path.append(str(REPO / "data-prep"))
-    import toy
+    from toy.corpus import sentence_pairs
 
-    sides = zip(*itertools.islice(toy.sentence_pairs(seed=3), PAIRS), strict=True)
+    sides = zip(*itertools.islice(sentence_pairs(seed=3), PAIRS), strict=True)
     (tmp_path / "own").mkdir()
     for language, lines in zip(("en", "de"), sides, strict=True):
         (tmp_path / f"own/captions.{language}").write_text("\n".join(lines) + "\n")

@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_plugin.kernels.chunked_loss import chunked_smoothed_loss
+from transformer_plugin.kernels import chunked_loss
+from transformer_plugin.kernels.chunked_loss import chunked_smoothed_loss, default_chunk_size
 from transformer_plugin.modules.label_smoothing import smoothed_loss
 
 N, D, V, EPSILON = 23, 7, 11, 0.1
@@ -111,3 +112,42 @@ def test_a_projection_that_is_not_the_plain_one_is_left_to_torch():
         found = smoothed_loss(features, other, target, EPSILON)
         expected = smoothed_loss.plain(features, other, target, EPSILON)
         assert all(map(torch.equal, found, expected))
+
+
+def test_no_rows_lose_nothing():
+    features, project, target = tensors(torch.float64)
+    found = smoothed_loss(features[:0], project, target[:0], EPSILON)
+    assert [float(x) for x in found] == [0, 0, 0]
+
+
+def test_no_gradients_are_made_where_none_are_wanted(monkeypatch):
+    features, project, target = tensors(torch.float64)
+    made = []
+    pass_over_chunks = chunked_loss._pass_over_chunks
+
+    def watched(*arguments):
+        made.append(pass_over_chunks(*arguments).grad_rows is not None)
+        return pass_over_chunks(*arguments)
+
+    monkeypatch.setattr(chunked_loss, "_pass_over_chunks", watched)
+    chunked_smoothed_loss(features, project, target, EPSILON)
+    with torch.no_grad():
+        chunked_smoothed_loss(features, project, target, EPSILON)
+    project.requires_grad_(False)
+    chunked_smoothed_loss(features.detach(), project, target, EPSILON)
+    assert made == [True, False, False]
+
+
+def test_chunks_do_not_depend_on_the_memory_at_hand():
+    features = torch.empty(1, 8)
+    assert default_chunk_size(features, 8000) == 256
+    assert default_chunk_size(features.bfloat16(), 8000) == 512
+    assert default_chunk_size(features.to("meta"), 8000) == 8320
+
+
+@pytest.mark.parametrize("find", [smoothed_loss.plain, chunked_smoothed_loss])
+def test_the_gold_class_among_equals_is_correct(find):
+    project = nn.Linear(1, 3, bias=False)
+    project.weight = nn.Parameter(torch.tensor([[1.0], [1.0], [0.5]]))
+    rows, gold = torch.ones(4, 1), torch.tensor([0, 1, 2, 1])
+    assert int(find(rows, project, gold, 0.1).num_correct) == 3

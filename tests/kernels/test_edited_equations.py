@@ -15,29 +15,30 @@ SCRIPT = Path(__file__).with_name("edited_copy.py")
 EDITS = {
     "scale of attention": (
         *("modules/attention_score.py", "1 / math.sqrt(d_k) if", "1 / d_k if"),
-        *("loss scores", ["attention", "decoding_weights", "decoder_cache", "fused_attention"]),
+        *("loss scores", ["attention", "decoder_cache", "fused_attention"]),
     ),
     "softmax temperature": (
         *("modules/attention.py", "scores = scores.float()", "scores = scores.float() / 2"),
-        *("loss scores", ["attention", "decoding_weights", "decoder_cache", "fused_attention"]),
+        *("loss scores", ["attention", "decoder_cache", "fused_attention"]),
     ),
     "ReLU to GELU": (
         "modules/feed_forward.py",
         "linear(self.inner, x, relu=True)",
         "nn.functional.gelu(linear(self.inner, x))",
-        *("loss scores", ["decoding_weights"]),
+        *("loss scores", []),
     ),
     "ReLU to ELU in the linear map": (
         *("modules/linear.py", "F.relu(y) if", "F.elu(y) if"),
-        *("loss scores", ["attention", "linear", "decoding_weights", "decoder_cache"]),
+        *("loss scores", ["attention", "linear", "packed_linear", "decoder_cache"]),
     ),
     "epsilon of the norm": (
         *("modules/residual.py", "LayerNorm(d_model, eps=eps)", "LayerNorm(d_model, eps=1.0)"),
-        *("loss scores", ["decoding_weights"]),
+        *("loss scores", []),
     ),
     "order of residual and norm": (
-        *("modules/residual.py", "norm(x + dropout(y, rate))", "x + norm(dropout(y, rate))"),
-        *("loss scores", ["residual", "decoding_weights"]),
+        *("modules/residual.py", "self.norm(x + dropout(sublayer(x), rate))",
+          "x + self.norm(dropout(sublayer(x), rate))"),
+        *("loss scores", []),
     ),
     "smoothing mass": (
         "modules/label_smoothing.py",
@@ -45,10 +46,16 @@ EDITS = {
         "share = 2 * epsilon / logits.size(1)",
         *("loss", ["chunked_loss"]),
     ),
+    "what the layers end with": (
+        "modules/stack.py",
+        "return (x if self.norm is None else self.norm(x)), all_weights",
+        "return (x.tanh() if self.norm is None else self.norm(x)), all_weights",
+        *("loss scores", []),
+    ),
     "output layer": (
         *("modules/decoder.py", "self.output_projection(features)"),
         "self.output_projection(features) / 2",
-        *("loss scores", ["chunked_loss", "decoding_weights", "logit_chunks"]),
+        *("loss scores", ["chunked_loss", "logit_chunks"]),
     ),
     "base of the positional encoding": (
         *("modules/positional_encoding.py", "/ 10000**exponent", "/ 10**exponent"),

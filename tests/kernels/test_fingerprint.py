@@ -1,5 +1,6 @@
 """What a fingerprint sees of a function's source."""
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import pytest
 from fairseq_commands import REPO
 
-from transformer_plugin.kernels.fingerprint import tokens
+from transformer_plugin.kernels import fingerprint
+from transformer_plugin.kernels.fingerprint import closure, tokens
 
 PLAIN = '''
 def f(x, name):
@@ -48,6 +50,57 @@ def test_layout_comments_and_docstrings_do_not_count():
 @pytest.mark.parametrize("name", OTHER)
 def test_everything_else_counts(name):
     assert list(tokens(PLAIN.replace(*OTHER[name]))) != list(tokens(PLAIN))
+
+
+EQUATION = """
+import functools
+
+NUMBERS = {"scale": (1, [2])}
+
+def half(x):
+    return x / 2
+
+TABLE = {"half": half}
+
+def twice(function):
+    return functools.wraps(function)(lambda x: 2 * function(x))
+
+@twice
+def equation(x, find=half, **options: "half"):
+    return TABLE["half"](x) * NUMBERS["scale"][0] + find(x)
+"""
+EDITS = {
+    "a decorator": ("2 * function(x)", "3 * function(x)", "twice"),
+    "a default, and what a table holds": ("x / 2", "x / 3", "half"),
+    "a number in containers": ("[2]", "[3]", "NUMBERS"),
+    "an entry": ('"half": half', '"half": 2 and half, "other": 2', "TABLE"),
+}
+
+
+@pytest.fixture
+def fingerprint_of(tmp_path, monkeypatch):
+    """fingerprint_of(source) is the closure of ``equation`` in a module with that source."""
+    monkeypatch.setattr(fingerprint, "_PLAIN", "equations_")
+
+    def of(source):
+        name = f"equations_{abs(hash(source))}"
+        path = tmp_path / f"{name}.py"
+        path.write_text(source, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return {key.split(": ")[1]: value for key, value in closure([module.equation]).items()}
+
+    return of
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_what_an_equation_names_counts(fingerprint_of, name):
+    old, new, changed = EDITS[name]
+    before, after = fingerprint_of(EQUATION), fingerprint_of(EQUATION.replace(old, new))
+    assert before.keys() == after.keys() == {"equation", "half", "twice", "NUMBERS", "TABLE"}
+    assert {key for key in before if before[key] != after[key]} == {changed}
 
 
 PYTHONS = sorted(Path.home().glob(".pyenv/versions/3.1[123].*/bin/python3"))

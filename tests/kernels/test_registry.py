@@ -7,18 +7,18 @@ import torch
 from torch import nn
 
 from transformer_plugin.kernels.registry import REGISTRY
-from transformer_plugin.modules.adam import FusedAdam, gradient_norm, mixed_precision_update
+from transformer_plugin.modules.adam import AdamNumbers, AdamTensors, adam_update
 from transformer_plugin.modules.attention import MultiHeadAttention, attention
 from transformer_plugin.modules.attention_score import AttentionScore
+from transformer_plugin.modules.decoder import Decoder
 from transformer_plugin.modules.dropout import dropout
 from transformer_plugin.modules.key_values import sentence_attention
 from transformer_plugin.modules.label_smoothing import smoothed_loss
-from transformer_plugin.modules.layers import DecoderLayer, LayerShape
+from transformer_plugin.modules.layers import LayerShape
 from transformer_plugin.modules.linear import linear
-from transformer_plugin.modules.memory import take_over_tensors
 from transformer_plugin.modules.packing import Packing
 from transformer_plugin.modules.products import product_type, row_multiple
-from transformer_plugin.modules.residual import residual_norm
+from transformer_plugin.search.beam_search import may_have_ended, worth_shrinking
 from transformer_plugin.search.candidates import likeliest
 from transformer_plugin.search.decoder_state import (
     logit_chunks,
@@ -57,11 +57,6 @@ def linear_cases(dtype):
             yield nn.Linear(D, 48).to(dtype), randn(rows, D, dtype=dtype), relu
 
 
-def residual_cases(dtype):
-    for shape in ((1, D), (65, D), (3, 5, D)):
-        yield randn(*shape, dtype=dtype), randn(*shape, dtype=dtype), 0.0, nn.LayerNorm(D).to(dtype)
-
-
 def sentence_cases(dtype):
     own, other = packing(5, 1, 17), packing(2, 9, 1)
     for score in ("scaled_dot", "dot"):
@@ -98,60 +93,50 @@ def likeliest_cases(dtype):
         yield logits, k, {1: -torch.inf, 3: -0.5}, torch.randint(WORDS, (rows,))
 
 
-def norm_cases(dtype):
-    yield ([torch.randn(n).to(dtype) for n in (1, 17, 20_000)],)
-
-
 def update_cases(dtype):
-    rounded = [nn.Parameter(torch.randn(n).to(dtype)) for n in (1, 17, 20_000)]
-    weights = [nn.Parameter(w.detach().float() + 1e-4) for w in rounded]
-    for weight in rounded[1:]:  # the first has no gradient
-        weight.grad = torch.randn_like(weight)
-    adam = FusedAdam(weights, lr=0.01, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.1)
-    yield adam, adam.param_groups[0], dict(zip(weights, rounded, strict=True)), 0.5
+    for step, factor in ((1, 1.0), (1000, torch.tensor(0.5))):
+        parameters = []
+        for n in (1, 17, 20_000):
+            weight, gradient, mean = torch.randn(3, n)
+            rounded = None if dtype == torch.float32 else weight.to(dtype)
+            tensors = (weight, gradient.to(dtype), 0.1 * mean, 0.01 * torch.rand(n), rounded)
+            parameters.append(AdamTensors(*tensors))
+        yield parameters, AdamNumbers(step, 0.01, 0.9, 0.98, 1e-9, 0.1, factor)
 
 
 def weight_cases(dtype):
     yield (nn.Linear(D, D).to(dtype).weight,)
 
 
-class Steps(nn.Module):
-    """A decoder without embeddings (see ``StepDecoder``)."""
+class Steps(Decoder):
+    """A small decoder, without sines and cosines."""
 
-    def __init__(self, **shape):
-        super().__init__()
-        layer = LayerShape(d_model=D, d_ff=96, num_heads=H, dropout=0.0, **shape)
-        self.layers = nn.ModuleList(DecoderLayer(layer) for _ in range(2))
-        self.norm = nn.LayerNorm(D) if shape.get("pre_norm") else None
-        self.table = nn.Embedding(WORDS, D)
+    def __init__(self, **numbers):
+        shape = LayerShape(d_model=D, d_ff=96, num_heads=H, dropout=0.0, **numbers)
+        projection = nn.Linear(D, WORDS, bias=False)
+        super().__init__(nn.Embedding(WORDS, D, 0), nn.Identity(), projection, shape, 2)
 
     def embed(self, tokens, positions, max_length):
-        return self.table(tokens) + 0.1 * positions.to(self.table.weight.dtype)
-
-    def max_positions(self):
-        return 100
+        return self.embed_tokens(tokens) + 0.1 * positions.to(self.embed_tokens.weight.dtype)
 
 
 def decoding_cases(dtype):
     for shape in ({}, {"pre_norm": True}, {"attention_window": 2}, {"d_k": 32, "d_v": 16}):
         decoder = Steps(**shape).to(dtype).eval()
-        project = nn.Linear(D, WORDS, bias=False).to(dtype)
         with torch.no_grad():
-            prepared = prepare_decoding(decoder, project, 12)
+            prepare_decoding(decoder, 12)
         memory = torch.randn(12, D).to(dtype)
-        yield decoder, memory, packing(2, 9, 1), 4, False, prepared
+        yield decoder, memory, packing(2, 9, 1), 4, False
 
 
 def chunk_cases(dtype):
     project = nn.Linear(D, 5000, bias=False).to(dtype)
-    with torch.no_grad():
-        prepared = prepare_decoding(Steps().to(dtype).eval(), project, 700)
     for rows in (1, 700):
-        yield project, torch.randn(rows, D).to(dtype), prepared
+        yield project, torch.randn(rows, D).to(dtype)
 
 
 def preparation_cases(dtype):
-    yield Steps().to(dtype).eval(), nn.Linear(D, WORDS, bias=False).to(dtype), 12
+    yield Steps().to(dtype).eval(), 12
 
 
 def steps(state):
@@ -186,28 +171,25 @@ def tensors(operation, result, arguments):
         return steps(result)
     if operation is logit_chunks:
         return [torch.cat([logits.clone() for _rows, logits in result])]
-    if operation is mixed_precision_update:
-        adam, group, rounded, _factor = arguments
-        states = [adam.state[w][n] for w in group["params"] for n in ("exp_avg", "exp_avg_sq")]
-        return [*group["params"], *rounded.values(), *states]
+    if operation is adam_update:
+        return [tensor for each in arguments[0] for tensor in each]
     result = result if isinstance(result, tuple) else (result,)
     return [t for t in result if isinstance(t, torch.Tensor)] + list(gradients(result, arguments))
 
 
 CASES = {
     linear: linear_cases,
-    residual_norm: residual_cases,
     sentence_attention: sentence_cases,
     attention: attention_cases,
     smoothed_loss: loss_cases,
     likeliest: likeliest_cases,
-    gradient_norm: norm_cases,
-    mixed_precision_update: update_cases,
+    adam_update: update_cases,
     start_decoding: decoding_cases,
     logit_chunks: chunk_cases,
 }
 # Not compared here: random numbers, choices and preparations, which have tests of their own.
-ELSEWHERE = (dropout, product_type, row_multiple, take_over_tensors, prepare_decoding)
+ELSEWHERE = (dropout, product_type, row_multiple, prepare_decoding)
+ELSEWHERE += (may_have_ended, worth_shrinking)
 
 
 def cases(operation, dtype):
@@ -228,7 +210,7 @@ def test_kernel_gives_what_the_plain_function_gives(registered, dtype):
     operation, kernel = registered.operation, registered.kernel
     in_search = operation in (start_decoding, logit_chunks, likeliest)
     compared = 0
-    without_gradients = in_search or operation is mixed_precision_update
+    without_gradients = in_search or operation is adam_update
     with torch.inference_mode(in_search), torch.set_grad_enabled(not without_gradients):
         for arguments, same in zip(cases(operation, dtype), cases(operation, dtype), strict=True):
             if not kernel.supports(*arguments):

@@ -193,3 +193,28 @@ def test_width_that_heads_do_not_divide_needs_their_widths():
     with pytest.raises(ValueError, match="give d_k and d_v"):
         MultiHeadAttention(10, 3)
     assert MultiHeadAttention(10, 3, 4, 5)(torch.randn(2, 6, 10))[0].shape == (2, 6, 10)
+
+
+@pytest.mark.parametrize("as_bool", [True, False])
+def test_a_query_that_may_see_nothing_has_no_weights(as_bool):
+    scores = torch.randn(1, 2, 3, 4, requires_grad=True)
+    allowed = torch.ones(3, 4, dtype=torch.bool)
+    allowed[1] = False
+    added = torch.zeros(3, 4).masked_fill(~allowed, -math.inf)
+    weights = attention_weights(scores, allowed if as_bool else added)
+    assert weights[:, :, 1].eq(0).all()
+    torch.testing.assert_close(weights.sum(-1)[:, :, [0, 2]], torch.ones(1, 2, 2))
+    (weights * torch.randn_like(weights)).sum().backward()
+    assert scores.grad.isfinite().all() and scores.grad[:, :, 1].eq(0).all()
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_padding_outside_of_a_window_leaves_gradients_finite(need_weights):
+    """A padded position far from all real ones sees nothing."""
+    attention = MultiHeadAttention(D, H, K, K, window=1)
+    x = torch.randn(2, 6, D, requires_grad=True)
+    mask = torch.tensor([[False] * 6, [False] * 2 + [True] * 4])
+    out, _weights = attention(x, padding_mask=mask, need_weights=need_weights)
+    out.square().sum().backward()
+    assert out.isfinite().all() and x.grad.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in attention.parameters())

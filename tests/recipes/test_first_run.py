@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
+from fake_programs import recipes
 from recipe_environment import REPO
-from stand_ins import recipes
 
 
 @pytest.fixture
@@ -56,7 +56,9 @@ def test_another_python_than_that_of_the_venv_is_refused(clone):
 
 def test_recipes_use_the_venv_whatever_python_make_was_given(clone):
     status, output = ran(clone / "recipes/prepare.sh", "toy", "--dry-run", PYTHON="/bin/false")
-    assert status == 0 and output.startswith(f"python3 {clone}/data-prep/fetch.py"), output
+    check, run = output.splitlines()
+    assert status == 0 and check.startswith("transformer-plugin of .venv: recipe check toy"), output
+    assert run.startswith("transformer-plugin of .venv: recipe run") and "--dry-run" in run
 
 
 @pytest.mark.parametrize("verb", ["run", "prepare", "train", "translate"])
@@ -85,14 +87,14 @@ def test_a_usage_error_is_a_line_with_its_remedy(tmp_path):
     assert done.returncode == 2
     assert done.stdout == ("fairseq-train: error: argument --arch/-a: invalid choice:"
                            " 'vaswani_tyny'; did you mean vaswani_tiny?\n")
-    assert "training did not begin" in done.stderr and "goes on" not in done.stderr
+    assert "train did not start" in done.stderr and "continues" not in done.stderr
     assert len((tmp_path / "runs/toy/train.log").read_text().splitlines()) == 101
 
 
 def test_a_failure_before_the_first_checkpoint_promises_nothing(tmp_path):
     done = usage(tmp_path, ARCH="vaswani_tyny", STATUS="7")
-    assert done.returncode == 7 and "ended with status 7" in done.stderr
-    assert "goes on" not in done.stderr and len(done.stdout.splitlines()) == 101
+    assert done.returncode == 7 and "train failed with status 7" in done.stderr
+    assert "continues" not in done.stderr and len(done.stdout.splitlines()) == 101
 
 
 @pytest.mark.parametrize(

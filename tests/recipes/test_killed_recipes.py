@@ -1,5 +1,6 @@
 """A recipe that is killed leaves no process behind and no hole in a log, and can be run again."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from recipe_environment import REPO
-from stand_ins import recipes
+from fake_programs import recipes
+from recipe_environment import environment
 
 # Logs a line every 10 ms; saves and ends when it is told to, or at once when GOES_ON is not set.
 TRAIN = """
@@ -50,20 +51,17 @@ def training(tmp_path, **knobs):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("victim", range(4), ids=["run.sh", "its wait", "train.sh", "its wait "])
-def test_training_ends_whatever_is_killed_above_it(tmp_path, victim):
+def test_training_ends_when_its_recipe_is_killed(tmp_path):
     env = recipes(tmp_path, fairseq_train=TRAIN)
     first = training(tmp_path, **env, GOES_ON="1")
     pid = tmp_path / "pid"
     until(lambda: pid.exists() and pid.read_text().strip())
-    chain = [int(pid.read_text())]
-    while chain[-1] != first.pid:
-        chain.append(parent(chain[-1]))
-    assert len(chain) == 5
+    command = int(pid.read_text())
+    assert parent(command) == first.pid, "no process lies between them"
     log = tmp_path / "runs/toy/train.log"
     until(lambda: log.read_text().count("a line") > 3)
-    os.kill(chain[::-1][victim], signal.SIGKILL)
-    until(lambda: not any(alive(number) for number in chain), seconds=5)
+    first.kill()
+    until(lambda: not alive(command), seconds=5)
     first.communicate()
 
     second = training(tmp_path, **env)
@@ -76,27 +74,46 @@ def test_training_ends_whatever_is_killed_above_it(tmp_path, victim):
     assert set(lines[1:-3]) == {"a line of training"}
 
 
-def test_run_sh_that_is_told_to_end_hands_it_on(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+def test_a_recipe_that_is_told_to_end_lets_training_save(tmp_path, number):
     env = recipes(tmp_path, fairseq_train=TRAIN)
     process = training(tmp_path, **env, GOES_ON="1")
     until((tmp_path / "pid").exists)
-    process.terminate()
+    # Ctrl-C reaches all processes of a terminal.
+    (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
     output = process.communicate(timeout=30)[0]
-    assert process.returncode == 85 and "training was interrupted; the same command" in output
-    assert (tmp_path / "runs/toy/train.log").read_text().endswith("saved\n")
+    assert process.returncode == 85, output
+    assert "train was interrupted; the same command continues from the last checkpoint" in output
+    log = (tmp_path / "runs/toy/train.log").read_text()
+    assert log.endswith("saved\n") and log.count("saved") == 1
+    entries = json.loads((tmp_path / "runs/toy/manifest.json").read_text())["stages"]["train"]
+    assert [entry["status"] for entry in entries] == [85]
+
+
+def test_no_stage_begins_after_an_interruption(tmp_path):
+    """A signal that comes before the first command has started."""
+    env = recipes(tmp_path, fairseq_train=TRAIN)
+    script = ("from transformer_plugin.runs.process import Supervisor; import os, signal\n"
+              "s = Supervisor(); os.kill(os.getpid(), signal.SIGTERM)\n"
+              "s.start(['sleep', '100']); s.ended(); print(s.status)")
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True,
+                          check=True, timeout=60)  # fmt: skip
+    assert done.stdout == "85\n"
 
 
 def test_two_writers_leave_no_hole_in_a_log(tmp_path):
     def logged(script):
+        stage = ["stage", "--log", str(tmp_path / "x.log"), "--", "bash", "-c", script]
+        folders = ["--run", str(tmp_path), "--data", str(tmp_path), "--node-rank", "1"]  # no lock
         return subprocess.Popen(
-            [sys.executable, REPO / "recipes/command.py", str(os.getpid()), "--log",
-             tmp_path / "x.log", "--", "bash", "-c", script], stdout=subprocess.DEVNULL,
+            ["transformer-plugin", "recipe", "run", "--script", "x", "--experiment", "x", *folders,
+             str(len(stage)), *stage], stdout=subprocess.DEVNULL, env=environment(),
         )  # fmt: skip
 
-    go = tmp_path / "go"
+    log, go = tmp_path / "x.node1.log", tmp_path / "go"
     first = logged(f"echo {'x' * 5000}; until [ -e {go} ]; do sleep 0.01; done; echo first")
-    until(lambda: (tmp_path / "x.log").exists() and (tmp_path / "x.log").stat().st_size)
+    until(lambda: log.exists() and log.stat().st_size)
     assert logged("echo second").wait() == 0
     go.touch()
     assert first.wait() == 0
-    assert (tmp_path / "x.log").read_text() == "second\nfirst\n"
+    assert log.read_text() == "second\nfirst\n"

@@ -20,10 +20,10 @@ KNOBS = {
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """Parallel text of the toy grammar, as the recipes take it."""
-    import toy
+    from toy.corpus import sentence_pairs
 
     folder = tmp_path_factory.mktemp("text")
-    pairs = toy.sentence_pairs(seed=6)
+    pairs = sentence_pairs(seed=6)
     for split, count in (("train", 1200), ("valid", 40), ("test", 40)):
         texts = zip(*itertools.islice(pairs, count), strict=True)
         for side, text in zip(("en", "de"), texts, strict=True):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import json
 import subprocess
-from pathlib import Path
 
 import pytest
-
-LIB = Path(__file__).resolve().parents[2] / "recipes" / "lib.sh"
+from recipe_environment import REPO, environment
 
 
 @pytest.fixture
@@ -16,15 +14,18 @@ def shell(tmp_path):
     """shell(script, NAME=VALUE) runs a script that has sourced lib.sh, in RUN_DIR."""
     (tmp_path / "run").mkdir()
 
-    def run(script: str, **environment):
-        text = f'set -euo pipefail\n. {LIB}\nRUN_DIR={tmp_path}/run\ncd "$RUN_DIR"\n{script}\n'
+    def run(script: str, **variables):
+        text = (f"set -euo pipefail\n. {REPO}/recipes/lib.sh\nEXPERIMENT=x\n"
+                f'RUN_DIR={tmp_path}/run DATA_DIR={tmp_path}/run\ncd "$RUN_DIR"\n{script}\n')
         return subprocess.run(["bash", "-c", text, "verb.sh"], capture_output=True, text=True,
-                              env={**os.environ, **environment})
+                              env=environment(**variables))
 
     return run
 
 
-COPY = "stage copy out.txt in.txt -- bash -c 'echo ran >> calls; cp in.txt out.txt'"
+COPY = """stage copy --output out.txt --input in.txt -- \\
+    bash -c 'echo ran >> calls; cp in.txt out.txt'
+perform"""
 
 
 def test_a_stage_runs_again_only_when_something_changed(shell, tmp_path):
@@ -42,66 +43,87 @@ def test_a_stage_runs_again_only_when_something_changed(shell, tmp_path):
     assert [count(), count()] == [2, 2]
     (run / "out.txt").unlink()
     assert [count(), count()] == [3, 3]
-    assert count(COPY.replace("cp in", "cp -f in")) == 4
-    (run / ".done" / "copy").unlink()
-    assert count() == 5
+    (run / "out.txt").write_text("changed by hand")
+    assert [count(), count()] == [4, 4]
+    assert count(COPY.replace("cp in", "cp -f in")) == 5
+    (run / ".done/copy.json").unlink()
+    assert count() == 6
     assert (run / "out.txt").read_text() == "two"
-
-
-def test_a_function_runs_again_when_its_knobs_change(shell, tmp_path):
-    script = ("make() { run bash -c 'echo ran >> calls; echo $0 > out.txt' \"$KNOB\"; }\n"
-              "stage make out.txt -- make")
-    for knob, calls in (("1", 1), ("1", 1), ("2", 2), ("2", 2)):
-        result = shell(script, KNOB=knob)
-        assert result.returncode == 0, result.stderr
-        assert len((tmp_path / "run/calls").read_text().splitlines()) == calls
-    assert (tmp_path / "run/out.txt").read_text() == "2\n"
+    entries = json.loads((run / "manifest.json").read_text())["stages"]["copy"]
+    assert "cp in.txt out.txt" in entries[0]["commands"][0] and entries[0]["status"] == 0
 
 
 def test_a_missing_input_stops_the_stage(shell, tmp_path):
-    result = shell(COPY + "\necho went on")
-    assert result.returncode == 2 and "in.txt is missing" in result.stderr
-    assert "went on" not in result.stdout and not (tmp_path / "run/calls").exists()
+    result = shell(COPY)
+    assert result.returncode == 2 and "verb.sh: in.txt is missing" in result.stderr
+    assert not (tmp_path / "run/calls").exists()
 
 
-def test_a_failing_command_stops_the_script_and_is_not_done(shell, tmp_path):
-    result = shell("stage bad out.txt -- false\necho went on")
-    assert result.returncode == 1 and "went on" not in result.stdout
-    assert not (tmp_path / "run/.done/bad").exists()
+def test_a_failing_command_stops_the_stages_and_is_not_done(shell, tmp_path):
+    result = shell("stage bad --output out.txt -- false\nstage next -- touch next\nperform")
+    assert result.returncode == 1 and "bad failed with status 1: see above" in result.stderr
+    assert not (tmp_path / "run/.done/bad.json").exists() and not (tmp_path / "run/next").exists()
 
 
 def test_a_command_that_writes_nothing_is_not_done(shell, tmp_path):
-    result = shell("stage idle out.txt -- true")
+    result = shell("stage idle --output out.txt -- true\nperform")
     assert result.returncode == 2 and "out.txt does not exist" in result.stderr
-    assert not (tmp_path / "run/.done/idle").exists()
+    assert not (tmp_path / "run/.done/idle.json").exists()
+
+
+@pytest.mark.parametrize("script, message", [
+    ("stage x -- nothing-of-that-name", "nothing-of-that-name: No such file or directory"),
+    ("stage x --output y", "stage x: no command after --"),
+])  # fmt: skip
+def test_a_wrong_command_is_named(shell, script, message):
+    result = shell(f"{script}\nperform")
+    assert result.returncode == 2 and result.stderr.splitlines()[-1] == f"verb.sh: {message}"
 
 
 def test_a_dry_run_prints_commands_that_can_be_pasted(shell, tmp_path):
-    (tmp_path / "run/in.txt").write_text("x")
-    script = ("both() { run echo 'a  b' \"c'd\"; logged x.log echo hi; capture y.txt echo; }\n"
-              "stage both y.txt in.txt missing.txt -- both")
+    script = """stage both --env "N=1 2" -- bash -c 'echo $N "$1"' x "c'd"
+stage both --log x.log -- echo hi
+stage both --stdout y.txt --output y.txt --input missing.txt -- echo
+perform"""
     result = shell(script, DRY_RUN="1")
     assert result.returncode == 0, result.stderr
-    assert not (tmp_path / "run/y.txt").exists() and not (tmp_path / "run/x.log").exists()
-    pasted = subprocess.run(["bash", "-c", result.stdout.splitlines()[0]], capture_output=True,
-                            text=True)
-    assert pasted.stdout == "a  b c'd\n"
-    assert result.stdout.splitlines()[1] == "echo hi 2>&1 | tee x.log"
+    assert [path.name for path in (tmp_path / "run").iterdir()] == []
+    first, *others = result.stdout.splitlines()
+    pasted = subprocess.run(["bash", "-c", first], capture_output=True, text=True)
+    assert pasted.stdout == "1 2 c'd\n"
+    assert others == ["echo hi 2>&1 | tee x.log", "echo > y.txt"]
 
 
-def test_logged_keeps_both_streams_and_the_exit_status(shell, tmp_path):
-    result = shell("logged logs/x.log bash -c 'echo out; echo err >&2; exit 3'\necho went on")
-    assert result.returncode == 3 and "went on" not in result.stdout
-    assert sorted((tmp_path / "run/logs/x.log").read_text().split()) == ["err", "out"]
+def test_a_log_has_both_streams_and_is_shown(shell, tmp_path):
+    result = shell("stage x --log logs/x.log -- bash -c 'echo out; echo err >&2; exit 3'\nperform")
+    assert result.returncode == 3
+    for text in (result.stdout, (tmp_path / "run/logs/x.log").read_text()):
+        assert sorted(text.split()) == ["err", "out"]
 
 
-def test_capture_writes_the_whole_output_or_none(shell, tmp_path):
-    assert shell("capture y.txt echo whole").returncode == 0
-    result = shell("capture y.txt bash -c 'echo half; echo why >&2; exit 4'")
-    assert result.returncode != 0 and "why" in result.stderr
+def test_a_command_that_resumes_adds_to_its_log(shell, tmp_path):
+    script = """stage x --output out --log x.log --resumes -- bash -c 'echo $0; %s' {}\nperform"""
+    for number, command in enumerate(["exit 3", "touch out; exit 3", "exit 3", "true"]):
+        shell((script % command).format(number))
+    assert (tmp_path / "run/x.log").read_text().split() == ["1", "2", "3"]
+    entries = json.loads((tmp_path / "run/manifest.json").read_text())["stages"]["x"]
+    assert [entry["status"] for entry in entries] == [3, 3, 3, 0]
+
+
+def test_the_log_is_whole_when_nobody_reads_the_output(shell, tmp_path):
+    result = shell("(stage x --log x.log -- bash -c 'for i in {1..99999}; do echo line $i; done'\n"
+                   "perform) | head -n 1")  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert len((tmp_path / "run/x.log").read_text().splitlines()) == 99_999
+
+
+def test_standard_output_is_written_whole_or_not_at_all(shell, tmp_path):
+    assert shell("stage x --stdout y.txt -- echo whole\nperform").returncode == 0
+    result = shell("stage x --stdout y.txt -- bash -c 'echo half; echo why >&2; exit 4'\nperform")
+    assert result.returncode == 4 and "why" in result.stderr
     assert (tmp_path / "run/y.txt.stderr").read_text() == "why\n"
     assert (tmp_path / "run/y.txt").read_text() == "whole\n"
-    assert not list((tmp_path / "run").glob("*.partial"))
+    assert not list((tmp_path / "run").glob(".*.partial"))
 
 
 def test_die_names_the_verb(shell):

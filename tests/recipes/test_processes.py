@@ -110,14 +110,14 @@ def test_two_processes_are_one_with_two_batches_whatever_happens(training, alone
     output = ended(first, status=1)
     assert time.monotonic() - killed < 60
     assert "Signal 9 (SIGKILL)" in output and "rank      : 1" in output
-    assert "the same command goes on from its last checkpoint" in output
+    assert "the same command continues from the last checkpoint" in output
     until(lambda: not [*workers(0, runs), *workers(1, runs)], seconds=5)
 
     second = training("two", **knobs)
     until((checkpoints / "checkpoint_1_30.pt").exists)
     second.send_signal(signal.SIGTERM)
     output = ended(second, status=85)
-    assert "Loaded checkpoint" in output and "training was interrupted" in output
+    assert "Loaded checkpoint" in output and "train was interrupted" in output
     assert not [*workers(0, runs), *workers(1, runs)]
 
     ended(training("two", **knobs))

@@ -1,7 +1,6 @@
 """The recipes' commands, without running them."""
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from recipe_environment import BIN, REPO, environment
+from recipe_environment import REPO, environment
 
 EXPERIMENTS = sorted(p.stem for p in (REPO / "recipes/experiments").glob("*.sh"))
 
@@ -35,7 +34,7 @@ def commands(text):
         yield words[: ends[0]] if ends else words
 
 
-RUNS = [(experiment, {}) for experiment in EXPERIMENTS]
+RUNS = [(name, {}) for name in EXPERIMENTS if not name.startswith("parsing_")]
 DROPOUTS = {  # other than the paper's for its base model; the big one's is in Table 3
     "multi30k_en_de": 0.2, "multi30k_en_fr": 0.2, "iwslt14_de_en": 0.3, "wmt14_en_de_big": 0.3,
 }  # fmt: skip
@@ -60,7 +59,7 @@ def test_every_command_of_a_run_is_printed_and_parses(experiment, knobs, monkeyp
         assert cfg.task._name == "vaswani_translation"
         if parser is options.get_training_parser:
             assert cfg.model._name.startswith("vaswani_")
-            assert (cfg.optimizer.adam_betas, cfg.optimizer.adam_eps) == ("(0.9, 0.98)", None)
+            assert (cfg.optimizer.adam_betas, cfg.optimizer.adam_eps) == ("(0.9, 0.98)", 1e-9)
             paper = {"D1": (0.0, 0.1), "D3": (0.1, 0.0), "big": (0.3, 0.1)}  # Table 3
             numbers = (cfg.model.dropout, cfg.criterion.label_smoothing)
             assert numbers == paper.get(knobs.get("ROW"), (DROPOUTS.get(experiment, 0.1), 0.1))
@@ -118,8 +117,10 @@ def test_many_processes_are_started_with_their_share_of_the_batch(monkeypatch):
     knobs = {"GPUS": "2", "NODES": "2", "NODE_RANK": "1", "MASTER_ADDR": "node7"}
     done = recipe("train.sh", "wmt14_en_de_base", "--dry-run", **knobs, PRECISION="fp32")
     (words,) = commands(done.stdout)
+    assert words[0] == "MASTER_ADDR=node7"
+    words = words[words.index("torchrun"):]
     start = words.index("fairseq-train")
-    assert words[0] == "torchrun" and words[start - 1] == str(REPO / "recipes/worker.sh")
+    assert words[start - 1] == str(REPO / "recipes/worker.sh")
     assert words[1:start - 1] == shlex.split(
         "--nnodes 2 --node-rank 1 --nproc-per-node 2 --master-addr node7 --master-port 29500"
         " --no-python")
@@ -184,9 +185,8 @@ def test_training_goes_on_in_the_same_log_and_its_failure_is_seen(tmp_path):
                     f'touch {data.parent}/checkpoints/checkpoint_last.pt\n')
     tool.chmod(0o755)
     knobs = {
-        "PATH": f"{tool.parent}:{BIN}:{os.environ['PATH']}",
+        "PATH": f"{tool.parent}:{environment()['PATH']}",
         "RUNS": str(tmp_path / "runs"),
-        "VIRTUAL_ENV": str(BIN.parent),
     }
 
     def epochs():
@@ -200,3 +200,86 @@ def test_training_goes_on_in_the_same_log_and_its_failure_is_seen(tmp_path):
     assert "already done" in recipe("train.sh", "toy", **knobs, MAX_EPOCH="3").stderr
     recipe("train.sh", "toy", **knobs, MAX_EPOCH="4")
     assert epochs() == ["3", "4"]
+
+
+@pytest.mark.parametrize("name", [e for e in EXPERIMENTS if e.startswith("parsing_")])
+def test_every_command_of_a_parser_parses(name, monkeypatch):
+    """Untied vocabularies, section 6.3's search, F1 for BLEU."""
+    printed = list(commands(recipe("run.sh", name, "--dry-run", TREES="/data/trees").stdout))
+    tools = [Path(words[1 if words[0].startswith("python") else 0]).stem for words in printed]
+    assert tools == [
+        *("trees", "subwords", "subwords", "binarise"),
+        *("fairseq-train", "transformer-plugin", "fairseq-generate"),
+        *("transformer-plugin", "transformer-plugin"),
+    ]
+    train, generate, score = printed[4], printed[6], printed[8]
+    monkeypatch.setattr(sys, "argv", train)
+    cfg = convert_namespace_to_omegaconf(
+        options.parse_args_and_arch(options.get_training_parser(), train[1:])
+    )
+    assert cfg.model.untie_embeddings
+    if name == "parsing_wsj":
+        shape = (cfg.model.encoder_layers, cfg.model.decoder_layers, cfg.model.d_model)
+        assert shape == (4, 4, 1024)
+        assert printed[1][printed[1].index("--vocab-size") + 1] == "16000"
+    monkeypatch.setattr(sys, "argv", generate)
+    cfg = convert_namespace_to_omegaconf(
+        options.parse_args_and_arch(options.get_generation_parser(), generate[1:])
+    )
+    assert (cfg.generation.beam, cfg.generation.lenpen, cfg.task.max_len_own) == (21, 0.3, 300)
+    assert "--remove-bpe" not in generate and score[1] == "parseval"
+    assert "/data/trees" in printed[0]
+    assert "TREES is not set" in recipe("prepare.sh", name, status=2).stderr
+    translate = recipe("translate.sh", name, "--draw", "--dry-run").stdout.split()
+    assert translate[:2] == ["transformer-plugin", "parse"] and "--draw" in translate
+
+
+@pytest.mark.parametrize("experiment, system, arch, optimizer", [
+    ("multi30k_en_de", "convs2s", "fconv_iwslt_de_en", "nag"),
+    ("wmt14_en_de_base", "convs2s", "fconv_wmt_en_de", "nag"),
+    ("iwslt14_de_en", "lstm", "lstm_wiseman_iwslt_de_en", "adam"),
+])  # fmt: skip
+def test_other_systems_by_the_same_recipe(experiment, system, arch, optimizer, monkeypatch):
+    ours = list(commands(recipe("run.sh", experiment, "--dry-run").stdout))
+    theirs = list(commands(recipe("run.sh", experiment, "--dry-run", SYSTEM=system).stdout))
+    assert theirs[:4] == ours[:4]  # one preparation
+    train = theirs[4]
+    monkeypatch.setattr(sys, "argv", train)
+    cfg = convert_namespace_to_omegaconf(
+        options.parse_args_and_arch(options.get_training_parser(), train[1:])
+    )
+    assert (cfg.model._name or cfg.model.arch, cfg.optimizer._name) == (arch, optimizer)
+    assert cfg.model.dropout == 0.2
+    assert cfg.checkpoint.save_dir == f"/nowhere/{experiment}/{system}/checkpoints"
+    for flag in ("--max-tokens", "--update-freq", "--seed"):
+        assert train[train.index(flag) + 1] == ours[4][ours[4].index(flag) + 1]
+    assert "expected transformer, convs2s or lstm" in recipe(
+        "run.sh", experiment, status=2, SYSTEM="gnmt").stderr  # fmt: skip
+
+
+def test_seeds_are_a_run_each_and_compared():
+    printed = recipe("run.sh", "toy", "--dry-run", SEEDS="1 7", MAX_EPOCH="2").stdout.splitlines()
+    assert [line.split()[0] for line in printed] == ["SEED=1", "SEED=7", "transformer-plugin"]
+    assert printed[2].split()[1:3] == ["compare", "/nowhere/toy/seeds"]
+    one = list(commands(recipe("run.sh", "toy", "--dry-run", SEEDS="1 7", SEED="7").stdout))
+    train = one[4]
+    assert train[train.index("--seed") + 1] == "7" and "/nowhere/toy/data-bin" in train
+    assert "/nowhere/toy/seeds/seed7/checkpoints" in train
+    assert "expected a whole number" in recipe("run.sh", "toy", status=2, SEEDS="1 x").stderr
+
+
+def test_training_stops_when_it_gets_no_better():
+    (words,) = commands(recipe("train.sh", "toy", "--dry-run", PATIENCE="10").stdout)
+    assert words[words.index("--patience") + 1] == "10"
+    assert "--best-checkpoint-metric" not in words
+    knobs = {"PATIENCE": "3", "PATIENCE_ON": "bleu"}
+    (words,) = commands(recipe("train.sh", "toy", "--dry-run", **knobs, EVAL_BLEU="1").stdout)
+    assert words[words.index("--best-checkpoint-metric") + 1] == "bleu"
+    assert "--maximize-best-checkpoint-metric" in words
+    assert "expected loss, or bleu" in recipe("train.sh", "toy", status=2, **knobs).stderr
+
+
+def test_comet_is_scored_where_there_is_a_python_for_it():
+    (words,) = commands(recipe("score.sh", "toy", "--dry-run", COMET_PYTHON="/c/python").stdout)
+    assert words[words.index("--comet-python") + 1] == "/c/python"
+    assert words[words.index("--source") + 1] == "/nowhere/toy/raw/test.en"

@@ -32,7 +32,7 @@ def said(done):
 def test_data_with_symbols_that_its_dictionary_lacks(other_data, tmp_path):
     data = other_data(lambda lines: lines[:200])
     message = said(train(data, tmp_path / "checkpoints", status=1))
-    assert "it holds symbol" in message and "has 204" in message  # and 4 special ones
+    assert "contains symbol" in message and "has 204" in message  # and 4 special ones
     assert "binarised with another dictionary" in message and f"{data}/train.en-de." in message
     assert not list(tmp_path.glob("checkpoints/*.pt"))
 

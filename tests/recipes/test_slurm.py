@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import pytest
+from fake_programs import PLUGIN
 from recipe_environment import REPO, environment
 
 FAKES = {
@@ -40,7 +41,7 @@ mkdir -p "$RUNS/toy/checkpoints"
 echo done > "$RUNS/toy/checkpoints/checkpoint_last.pt"
 exit "$FAKE_STATUS"
 """,
-    "transformer-plugin": 'echo "$*" >> "$FAKE/after"; exit 3',
+    "transformer-plugin": PLUGIN + 'echo "$*" >> "$FAKE/after"; exit 3',
 }
 
 
@@ -102,6 +103,6 @@ def test_a_job_that_is_told_to_end_saves_and_is_queued_again(job, tmp_path):
 def test_a_job_that_fails_is_not_queued_again(job, tmp_path):
     process = job(FAKE_STATUS="7")
     output = process.communicate(timeout=60)[0]
-    assert process.returncode == 7 and "ended with status 7" in output
+    assert process.returncode == 7 and "train failed with status 7" in output
     assert "requeue" not in (tmp_path / "scontrol").read_text()
     assert not (tmp_path / "after").exists()

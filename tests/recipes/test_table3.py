@@ -1,12 +1,10 @@
 """The experiment table3: each row trains its own architecture with its own numbers."""
 
-import os
 import subprocess
-from pathlib import Path
 
-from transformer_plugin.analysis.paper_tables import BASE_RUN, RUNS, TABLE_3
+from recipe_environment import REPO, environment
 
-REPO = Path(__file__).resolve().parents[2]
+from transformer_plugin.paper_tables import BASE_RUN, RUNS, TABLE_3
 
 
 def settings(row):
@@ -14,7 +12,7 @@ def settings(row):
     script = (f'. {REPO}/recipes/lib.sh; load_experiment table3; printf "%s\\n" "$ARCH" '
               '"${DROPOUT:=}" "${LABEL_SMOOTHING:=}" "$MAX_UPDATE" "$SAVE_UPDATES" '
               '"$AVERAGE" "$EVALUATE" "$RUN_DIR" "$DATA_DIR"')
-    return subprocess.run(["bash", "-c", script], env=os.environ | {"ROW": row, "RUNS": "/runs"},
+    return subprocess.run(["bash", "-c", script], env=environment(ROW=row, RUNS="/runs"),
                           capture_output=True, text=True, check=False)
 
 

@@ -25,20 +25,19 @@ def no_collector():
 
 @pytest.mark.parametrize(
     "without",
-    [[], [prepare_decoding], [start_decoding]],
-    ids=["one call", "tables", "masks"],
+    [[], [start_decoding]],
+    ids=["tables", "masks"],
 )
 @torch.inference_mode()
 def test_a_search_that_is_over_holds_nothing(build, batch, monkeypatch, no_collector, without):
-    """By all kernels that there are; without that of a whole step; without any."""
     for operation in without:
         monkeypatch.setattr(operation, "kernels", [])
     lp = functools.partial(gnmt_length_penalty, alpha=0.6)
     source = batch([5, 3], [5, 3])["net_input"]["src_tokens"]
     model = build(seed=1, d_model=64).eval()  # heads as wide as the kernels' vectors
     decoder, (memory, packing, *_) = model.decoder, model.encoder.encode(source)
-    prepared = prepare_decoding(decoder, decoder.output_layer, 6)
-    scorer = ModelScorer(decoder, decoder.output_layer, memory, packing, 3, prepared)
+    prepare_decoding(decoder, 6)
+    scorer = ModelScorer(decoder, decoder.output_layer, memory, packing, 3)
     cache = scorer.state._cache
     held = [weakref.ref(part) for part in (scorer.state, cache, *cache.layers)]
     del cache

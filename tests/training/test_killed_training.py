@@ -38,7 +38,7 @@ def start(data, folder):
     return subprocess.Popen(
         training(data, folder, *FLAGS),
         cwd=REPO,
-        env=environment(),
+        env=environment(forks=False),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

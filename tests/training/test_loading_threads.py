@@ -1,7 +1,8 @@
 """A thread that loads batches when the process ends does not take it down."""
 
 import subprocess
-import sys
+
+from fairseq_commands import environment
 
 LOADING = """
 import atexit, itertools, sys, threading, time
@@ -29,9 +30,8 @@ time.sleep(float(sys.argv[3]))
 
 
 def ended(*arguments):
-    done = subprocess.run(
-        [sys.executable, "-c", LOADING, *arguments], capture_output=True, text=True, check=False
-    )
+    words = ["python3", "-c", LOADING, *arguments]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode
 

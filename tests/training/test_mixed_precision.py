@@ -9,7 +9,7 @@ from fairseq.optim.fp16_optimizer import FP16Optimizer as FairseqFP16Optimizer
 from omegaconf import OmegaConf
 
 from transformer_plugin.adam import VaswaniAdamConfig
-from transformer_plugin.modules.adam import gradient_norm, mixed_precision_update
+from transformer_plugin.modules.adam import adam_update
 from transformer_plugin.training.master_weights import master_weights, set_master_weights
 from transformer_plugin.training.mixed_precision import FP16Optimizer
 
@@ -36,8 +36,7 @@ def configuration(**changes):
 def kernels(request, monkeypatch):
     """Whether kernels may stand for the operations."""
     if not request.param:
-        for operation in (gradient_norm, mixed_precision_update):
-            monkeypatch.setattr(operation, "kernels", [])
+        monkeypatch.setattr(adam_update, "kernels", [])
     return request.param
 
 

@@ -9,7 +9,7 @@ import torch
 from fairseq.trainer import Trainer
 from fairseq_commands import REPO, train
 
-from transformer_plugin.training.divergence import RISE, WINDOW, LossWatch
+from transformer_plugin.training.divergence import RISE, WINDOW, DivergenceDetector
 from transformer_plugin.training.rollback import command_in, unflattened, wider_precision
 from transformer_plugin.training.trainer import SafeTrainer
 
@@ -34,22 +34,22 @@ def test_bad_batch_is_named_and_left_out(toy, tmp_path):
 
 def test_too_many_bad_batches_stop_training(toy, tmp_path):
     done = faulty(toy, tmp_path, "--nonfinite-limit", 0, status=1)
-    assert "which is the limit (--nonfinite-limit)" in done.stderr
+    assert "the most that --nonfinite-limit allows" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_loss_that_rises_for_good():
-    watch = LossWatch(patience=20)
+    detector = DivergenceDetector(patience=20)
     update = 0
     for loss in [10 * math.exp(-i / 50) + 3 for i in range(400)]:
         update += 1
-        assert not watch.has_risen(update, loss)
+        assert not detector.has_diverged(update, loss)
     for _ in range(5):  # a spike is no divergence
         update += 1
-        assert not watch.has_risen(update, 9.0)
-    assert watch.last_sound_update == update
+        assert not detector.has_diverged(update, 9.0)
+    assert detector.last_good_update == update
     level = update
-    while not watch.has_risen(update := update + 1, 12.0):
+    while not detector.has_diverged(update := update + 1, 12.0):
         assert update < level + 2 * WINDOW
     # The running mean goes from m to m + (12 - m)(1 - 0.99^n) in n updates.
     m, lowest = 3 + 0.44, 3 + 0.1
@@ -58,8 +58,8 @@ def test_loss_that_rises_for_good():
 
 
 def test_without_patience_nothing_counts_as_risen():
-    watch = LossWatch(patience=0)
-    assert not any(watch.has_risen(i, float(i)) for i in range(1, 2000))
+    detector = DivergenceDetector(patience=0)
+    assert not any(detector.has_diverged(i, float(i)) for i in range(1, 2000))
 
 
 def test_commands_in_a_wider_precision():
@@ -87,9 +87,9 @@ def test_divergence_goes_back_and_on_in_fp32(toy, tmp_path):
     flags = (*DIVERGING, "--bf16", "--on-divergence", "rollback", "--save-interval-updates", 7)
     done = train(toy / "data-bin", tmp_path, *flags, status=1)
     said = done.stdout + done.stderr
-    assert "training goes back to update" in said and "and on in fp32" in said
+    assert "training goes back to update" in said and "and resumes in fp32" in said
     assert (tmp_path / "checkpoint_last.pt").exists() and list(tmp_path.glob("*.diverged"))
-    assert said.index("on in fp32") < said.rindex("Loaded checkpoint")
+    assert said.index("resumes in fp32") < said.rindex("Loaded checkpoint")
     assert "Checkpoints up to update" in done.stderr  # it diverges in fp32 too, and stops
 
 

@@ -66,7 +66,7 @@ def test_stopped_once_in_each_epoch(toy, tmp_path, whole):
     expected, epoch = whole
     middle = epoch // 2
     log = train(toy, tmp_path, at=("SIGUSR1", middle))
-    assert f"SIGUSR1: training stops after update {middle}" in log
+    assert f"SIGUSR1: training has stopped after update {middle}" in log
     assert updates(tmp_path) == middle
     train(toy, tmp_path, at=("SIGKILL", epoch))  # in the middle of epoch 2
     saved = updates(tmp_path)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fairseq_commands import REPO, run
-
-sys.path.append(str(REPO / "data-prep"))
-import toy  # the grammar of the toy corpus
+from experiments import recipe, sentence_pairs, write_text
+from fairseq_commands import REPO
 
 EPOCHS, EVERY = 15, 5
 # Weights & Biases wants an account and the network: this writes down what it is given.
@@ -59,25 +55,16 @@ def run_recipes(place: Path) -> None:
     (place / "stubs").mkdir()
     (place / "stubs/wandb.py").write_text(WANDB)
     knobs = {"RUNS": place, "VOCAB_SIZE": 300, "WARMUP_UPDATES": 100, "LR_FACTOR": 0.3}
-    knobs |= {"MAX_TOKENS": 512, "EVAL_BLEU": 1, "WANDB_CALLS": place / "wandb.jsonl"}
-    knobs |= {"PYTHONPATH": f"{place / 'stubs'}:{REPO}"}
-    pairs = toy.sentence_pairs(seed=5)
-    for split, count in (("train", 600), ("valid", 40), ("test", 30)):
-        english, german = zip(*itertools.islice(pairs, count), strict=True)
-        (place / f"{split}.en").write_text("\n".join(english) + "\n", encoding="utf-8")
-        (place / f"{split}.de").write_text("\n".join(german) + "\n", encoding="utf-8")
-        knobs[split.upper()] = place / split
-
-    def recipe(verb: str, *flags: object, **more: object) -> None:
-        env = {name: str(value) for name, value in (knobs | more).items()}
-        run(f"recipes/{verb}.sh", "toy", *flags, env=env)
-
-    recipe("prepare")
+    knobs |= {"MAX_TOKENS": 512, "EVAL_BLEU": 1}
+    stubs = {"WANDB_CALLS": place / "wandb.jsonl", "PYTHONPATH": f"{place / 'stubs'}:{REPO}"}
+    knobs |= write_text(place, sentence_pairs(seed=5), 600, 40, 30)
+    recipe("prepare", **knobs)
     flags = ["--validate-interval", EVERY, "--save-interval", EVERY, "--log-interval", 5]
+    flags += ["--d-model", 64, "--d-ff", 128]
     flags += ["--tensorboard-logdir", place / "tensorboard", "--wandb-project", "transformer"]
     for epochs in (EPOCHS - EVERY, EPOCHS):
-        recipe("train", *flags, MAX_EPOCH=epochs)
+        recipe("train", *flags, MAX_EPOCH=epochs, **knobs, **stubs)
     references = (place / "toy/raw/test.de").read_text().splitlines()
     translations = [" ".join(line.split()[i % 4 :]) for i, line in enumerate(references)]
     (place / "toy/hypotheses.txt").write_text("".join(f"{line}\n" for line in translations))
-    recipe("score")
+    recipe("score", **knobs)

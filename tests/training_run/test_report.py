@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 import pytest
 import sacrebleu
 
-from transformer_plugin.analysis.training_report.run import read_run
 from transformer_plugin.cli import main
+from transformer_plugin.reports.training_report.run import read_run
 
 
 class Tables(HTMLParser):
@@ -199,11 +199,40 @@ def test_a_running_and_broken_run_beside_the_whole_one(watched, log, tmp_path, c
     assert list(zip(table.updates, table.values, strict=True)) == of_log
     score = json.loads((watched.folder / "score.json").read_text())
     assert rows["BLEU on the test set"] == ["–", f"{score['bleu']:.2f}"]
+    assert "a comparison of scores: " in text
     assert "not ended: " in text and re.search(r"left at its speed", text)
     printed = capsys.readouterr().out
     assert "torn lines of the log that were left out: 2" in printed
     assert f"no score yet: {running / 'score.json'}" in printed
     assert "no settings" not in printed and "encoder_layers 2 (paper: 6)" in text
+
+
+def test_scores_of_several_runs_are_compared(watched, tmp_path):
+    """Two systems of two seeds, whose folders alone are named."""
+    for system, dropped in (("long", 0), ("short", 3)):
+        for seed in (1, 2):
+            run = tmp_path / system / f"seed{seed}"
+            run.mkdir(parents=True)
+            for name in ("score.json", "train.log"):
+                shutil.copy(watched.folder / name, run / name)
+            lines = (watched.folder / "raw/test.de").read_text().splitlines()
+            lines = [" ".join(line.split()[dropped * (i % seed == 0) :])
+                     for i, line in enumerate(lines)]  # fmt: skip
+            (run / "hypotheses.txt").write_text("".join(f"{line}\n" for line in lines))
+    systems, output = [tmp_path / "long", tmp_path / "short"], tmp_path / "both.html"
+    assert main(["report", *map(str, systems), "--output", str(output)]) == 0
+    found = Tables(output.read_text())
+    assert found.rows["target tokens a second"][3:] and not found.rows["signature"][4:]
+    expected = tmp_path / "comparison.json"
+    words = [*map(str, systems), "--test", "bootstrap", "--output", str(expected)]
+    assert main(["compare", *words]) == 0
+    comparison = json.loads(expected.read_text())
+    ours = comparison["systems"][1]["bleu"]
+    p_value = comparison["tests"]["bootstrap"]["systems"][1]["bleu"]["p_value"]
+    score, interval, p = found.rows["short"]
+    assert score == f"{ours['mean']:.2f} ± {ours['deviation']:.2f}" and p_value < 0.05
+    assert interval.startswith("95 %: ") and p == f"p = {p_value:.4f} (bootstrap)"
+    assert "BLEU of 30 sentences, mean and standard deviation of 2 seeds" in " ".join(found.text)
 
 
 def test_a_log_alone_and_wrong_runs(watched, tmp_path, capsys, monkeypatch):
@@ -212,7 +241,7 @@ def test_a_log_alone_and_wrong_runs(watched, tmp_path, capsys, monkeypatch):
     assert (tmp_path / "report.html").exists()
     (tmp_path / "empty").mkdir()
     for wrong, message in (
-        (tmp_path / "empty", f"no training log: looked for {tmp_path / 'empty/train.log'}"),
+        (tmp_path / "empty", f"no training log: expected {tmp_path / 'empty/train.log'}"),
         (tmp_path / "nowhere", "no such folder"),
         (watched.folder / "hypotheses.txt", "neither settings nor progress of fairseq-train"),
     ):

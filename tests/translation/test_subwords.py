@@ -13,8 +13,8 @@ from transformer_plugin.translation.subwords import Prepared, SentencePieces, lo
 REPO = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPO / "data-prep"))
 
-import encoders  # noqa: E402
-from clean_pairs import Form  # noqa: E402
+from text import encoders  # noqa: E402
+from text.cleaning import Normalisation  # noqa: E402
 
 ODD = ["", "   ", "\t\u3000", "e\u0301", "☃ 漢字", "a\u2028b\x85c\rd", "</s> <s> <pad> <unk> @@ ▁",
        "\x00\x07", "&amp; | [x]", "\U0001f600\u200d", "don't stop - “x” „y“…", "A" * 700]
@@ -34,11 +34,11 @@ def lines():
 
 def test_pieces_are_those_of_data_prep(run_folder, subwords):
     moses = "moses" in run_folder.parent.name
-    form = Form(("en", "de"), moses=moses, lowercase=moses)
+    normalise = Normalisation(("en", "de"), moses=moses, lowercase=moses)
     encoder = encoders.load(run_folder / "subwords")
     dictionary = Dictionary.load(str(run_folder / "data-bin/dict.en.txt"))
     for line in [*lines(), *ODD[:-1]]:
-        numbers, _ = encoder.lines(form.of(line, 0).encode())
+        numbers, _ = encoder.lines(normalise(line, 0).encode())
         expected = [dictionary.index(encoder.pieces[n]) for n in numbers.tolist()[:-1]]
         pieces = subwords.split(line)
         assert [dictionary.index(piece) for piece in pieces] == expected, line

@@ -3,21 +3,24 @@
 import argparse
 import os
 import random
+import signal
 import subprocess
 import sys
 from itertools import chain
-from pathlib import Path
 
 import pytest
+from fairseq_commands import PLUGIN, environment, run
 
 from transformer_plugin import cli
-from transformer_plugin.analysis.hypotheses import detokenise, read_hypotheses
 from transformer_plugin.checkpoints.safe_loading import load
 from transformer_plugin.checkpoints.saving import save
-from transformer_plugin.translation.translator import add_model_arguments, load_translator
+from transformer_plugin.scoring.hypotheses import detokenise, read_hypotheses
+from transformer_plugin.translation.loading import (
+    add_model_arguments,
+    add_search_arguments,
+    load_translator,
+)
 
-REPO = Path(__file__).resolve().parents[2]
-BIN = Path(sys.executable).parent
 ODD = ["the cat sees", "", "  \t ", "漢字 ☃ \U0001f600 \u202e", "a\u2028b\x85c\fd\rcat",
        "</s> <s> <pad> <unk> | & @@ ▁", "\x00\x07", "cat " * 1200, "x" * 3000, "the cat sees"]
 
@@ -30,17 +33,19 @@ def command(run, *more):
 def translator(run, *more):
     parser = argparse.ArgumentParser()
     add_model_arguments(parser)
+    add_search_arguments(parser)
     return load_translator(parser.parse_args(command(run, *more)[1:]))
 
 
 def test_the_test_set_is_translated_as_by_fairseq_generate(run_folder, tmp_path):
     moses = "moses" in run_folder.parent.name
-    generate = [str(BIN / "fairseq-generate"), str(run_folder / "data-bin"), "--cpu"]
-    generate += ["--user-dir", str(REPO / "transformer_plugin"), "--task", "vaswani_translation"]
-    generate += ["--path", str(run_folder / "checkpoints/averaged.pt")]
-    generate += ["--remove-bpe", "subword_nmt" if moses else "sentencepiece"]
-    log = subprocess.run(generate, capture_output=True, check=True).stdout
-    (tmp_path / "log").write_bytes(log)
+    checkpoint = run_folder / "checkpoints/averaged.pt"
+    marks = "subword_nmt" if moses else "sentencepiece"
+    log = run(
+        *("fairseq-generate", run_folder / "data-bin", "--cpu", *PLUGIN, "--path", checkpoint),
+        *("--remove-bpe", marks),
+    ).stdout
+    (tmp_path / "log").write_text(log, encoding="utf-8")
     expected = read_hypotheses(tmp_path / "log")
     expected = detokenise(expected, "de") if moses else expected
     assert len(set(expected)) > 10  # of a model that has learnt something
@@ -97,6 +102,22 @@ def test_output_is_written_whole_or_not_at_all(run_folder, tmp_path, capsys):
     assert first and not second and "\r" not in first
 
 
+@pytest.mark.parametrize("to_file", [False, True])
+def test_ctrl_c_ends_it_quietly(prepared, tmp_path, to_file):
+    words = ["transformer-plugin", *command(prepared("sentencepiece"), "--buffer", "1")]
+    words += ["--output", str(tmp_path / "out")] if to_file else []
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(words, **pipes, env=environment(forks=to_file)) as running:
+        running.stdin.write(b"the cat\n" * 3000)
+        running.stdin.flush()
+        while not (list(tmp_path.iterdir()) if to_file else running.stdout.readline()):
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=60)
+    assert (running.returncode, errors) == (130, b"")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_pipe_stays_a_pipe_and_a_link_a_link(prepared, tmp_path):
     run, pipe, link = prepared("sentencepiece"), tmp_path / "pipe", tmp_path / "link"
     text = tmp_path / "text"
@@ -133,11 +154,11 @@ def test_a_closed_stream_is_named(prepared, monkeypatch, capsys, stream):
         (["--path", "/nowhere/x.pt"], "/nowhere/x.pt: no such checkpoint; train and average"),
         (["--input", "/nowhere/text"], "/nowhere/text"),
         (["--subwords", "/nowhere"], "holds neither joint.model nor joint.codes"),
-        (["--part-length", "0"], "--part-length is at least 1"),
-        (["--beam", "0"], "--beam is at least 1"),
+        (["--part-length", "0"], "--part-length must be at least 1"),
+        (["--beam", "0"], "--beam must be at least 1"),
         (["--lenpen", "nan"], "--lenpen a finite number"),
-        (["--buffer", "-1"], "--buffer is at least 1"),
-        (["--output", "/"], "/ is a folder: name a file by --output"),
+        (["--buffer", "-1"], "--buffer must be at least 1"),
+        (["--output", "/"], "/ is a folder: give a file with --output"),
         (["-s", "fr", "-t", "de"], "dict.fr.txt: no such dictionary"),
     ],
 )

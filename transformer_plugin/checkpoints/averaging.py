@@ -1,10 +1,9 @@
-"""The mean of several checkpoints of one run (section 6.1)."""
+"""Averages several checkpoints of one run (section 6.1)."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,33 +12,45 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..checkpoint_error import CheckpointError
 from .last_checkpoints import KINDS, last_checkpoints
-from .safe_loading import CheckpointError, load
+from .safe_loading import load
 from .saving import save
+from .shape_check import check_shapes
 
-# What does not change in a run: of the task, and of a model's namespace, which stock fairseq fills
-# with all of the command line.
-_OF_A_RUN = {
+# Settings that are the same in all checkpoints of a run. Stock fairseq stores the whole command
+# line as the settings of the model, and part of that may change.
+_CONSTANT = {
     "model": ("arch",),
     "task": ("task", "_name", "data", "source_lang", "target_lang"),
 }
 
+_MOVING_AVERAGES = ("ema_fp32_params", "ema")  # fairseq's, of extra_state
+
 
 @dataclass(frozen=True)
 class _Weight:
-    """What a checkpoint says of a tensor, without its numbers."""
+    """A tensor of a checkpoint, without its numbers.
+
+    Attributes:
+        first_name: the first name of the same tensor; tied weights have several.
+        counter: the tensor itself if it holds integers.
+    """
 
     shape: tuple[int, ...]
     dtype: torch.dtype
-    first_name: str  # of those that share its numbers
-    counter: Tensor | None = field(default=None, compare=False)  # itself, where it is of integers
+    first_name: str
+    counter: Tensor | None = field(default=None, compare=False)
 
 
-def average(paths: Sequence[str | Path]) -> dict[str, Any]:
-    """The newest checkpoint with the mean of all of them as its weights.
+def average(paths: Sequence[str | Path], ema: bool = False) -> dict[str, Any]:
+    """The newest checkpoint, with the mean weights of all of them.
 
-    Sums are in float64, and one file is in memory at a time. Tied weights stay tied, counters
-    (tensors of integers) are the newest's, and the optimizer's state is left out.
+    Sums are in float64, and only one file is in memory at a time. Tied weights stay tied. Counters
+    (tensors of integers) are those of the newest checkpoint. The optimizer's state is left out.
+
+    Args:
+        ema: take the moving averages that ``--store-ema`` keeps in checkpoints, not their weights.
 
     Raises:
         CheckpointError: the checkpoints are not of one run; names the two that differ.
@@ -50,7 +61,7 @@ def average(paths: Sequence[str | Path]) -> dict[str, Any]:
     first: dict[str, Any] = {}
     newest: dict[str, Any] = {}
     for path in paths:
-        state, tensors = _read(path)
+        state, tensors = _read(path, ema)
         first = first or state
         _check_same_run(paths[0], first, path, state)
         for name, weight in state["model"].items():
@@ -75,14 +86,17 @@ def average(paths: Sequence[str | Path]) -> dict[str, Any]:
     return {**newest, "model": model, "extra_state": notes}
 
 
-def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """A checkpoint with a ``_Weight`` in place of each tensor of its model, and those tensors."""
-    # Mapped where the format allows it, so that the optimizer's two thirds are never read.
-    state = load(path, mmap=zipfile.is_zipfile(path))
+def _read(path: str | Path, ema: bool) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """A checkpoint with a ``_Weight`` in place of each tensor of its model; and the tensors."""
+    state = load(path, mmap=True)  # the optimizer's state, two thirds of a file, is not read
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise CheckpointError(f"{path}: holds no model; give checkpoints of fairseq-train")
+    check_shapes(path, state)
     state.pop("last_optimizer_state", None)
-    tensors = state["model"]
+    averages = [(state.get("extra_state") or {}).pop(name, None) for name in _MOVING_AVERAGES]
+    tensors = (averages[0] or averages[1]) if ema else state["model"]
+    if not isinstance(tensors, dict):
+        raise CheckpointError(f"{path}: holds no moving average: train with --store-ema")
     names: dict[tuple[Any, ...], str] = {}
     state["model"] = {
         name: _Weight(
@@ -128,13 +142,13 @@ def _describe(name: str, weight: _Weight | None) -> str:
 
 
 def _settings(state: dict[str, Any], part: str) -> dict[str, Any]:
-    """What a checkpoint says of its ``model`` or ``task``; old ones say both in ``args``."""
+    """The settings of ``model`` or ``task``; old checkpoints have both in ``args``."""
     settings = (state.get("cfg") or {}).get(part) or state.get("args") or {}
     is_namespace = isinstance(settings, argparse.Namespace)
     named = vars(settings) if is_namespace else dict(settings)
     if part == "model" and not is_namespace:
         return named
-    return {key: named[key] for key in _OF_A_RUN[part] if key in named}
+    return {key: named[key] for key in _CONSTANT[part] if key in named}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -145,7 +159,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checkpoints", metavar="DIR", help="folder of a run's checkpoints")
     parser.add_argument("--by", choices=KINDS, default="epochs", help="default: epochs")
     parser.add_argument(
-        "--allow-fewer", action="store_true", help="average what there is where --last N is more"
+        "--allow-fewer", action="store_true", help="if there are fewer than N, average all of them"
+    )
+    parser.add_argument(
+        "--ema", action="store_true", help="of the moving averages that --store-ema keeps"
     )
     parser.add_argument("--output", required=True, metavar="FILE")
 
@@ -159,5 +176,5 @@ def main(args: argparse.Namespace) -> None:
         paths = last_checkpoints(args.checkpoints, args.last, args.by, args.allow_fewer)
     for path in paths:
         print(path, file=sys.stderr)
-    save(average(paths), args.output)
+    save(average(paths, args.ema), args.output)
     print(f"mean of {len(paths)} checkpoints: {args.output}")

@@ -1,7 +1,7 @@
-"""What a checkpoint holds is data of the kinds that fairseq saves, and whole.
+"""Checks that a checkpoint holds only the kinds of data that fairseq saves.
 
-torch's unpickler runs no code, but it makes objects that later code trips over, and as many bytes
-as a pickle asks for.
+torch's unpickler runs no code, but it creates objects that break later code, and allocates as many
+bytes as a pickle demands.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ _LAYOUT = {  # of a checkpoint; each may be None
 }
 
 
-def check_contents(state: Any, size: int) -> None:
-    """Checks everything but the settings.
+def check_contents(state: Any, size: int, check_weights: bool = True) -> None:
+    """Checks everything except the settings (see ``settings_check``).
 
     Args:
         size: bytes of the file.
+        check_weights: whether inf and nan are looked for.
 
     Raises:
-        ValueError: names what is wrong.
+        ValueError: something is wrong; the message names it.
     """
     if not isinstance(state, dict):
         raise ValueError(f"it holds a {type(state).__name__}, not a checkpoint")
@@ -48,7 +49,7 @@ def check_contents(state: Any, size: int) -> None:
         if sum(storages.values()) > size:
             raise ValueError(f"{place} and others hold more than the file's {size:,} bytes")
     _check_layout(state)
-    weights = state.get("model") or {}
+    weights = (state.get("model") or {}) if check_weights else {}
     broken = [name for name, w in weights.items() if w.is_floating_point() and not _finite(w)]
     if broken:
         raise ValueError(
@@ -58,7 +59,11 @@ def check_contents(state: Any, size: int) -> None:
 
 
 def _tensors(state: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
-    """Every tensor and its place; raises ValueError where something is no data of fairseq."""
+    """Every tensor with its place.
+
+    Raises:
+        ValueError: something is not data that fairseq saves.
+    """
     seen: set[int] = set()
     waiting: list[tuple[str, Any, int]] = [("", state, 0)]
     while waiting:
@@ -80,10 +85,10 @@ def _tensors(state: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
         if isinstance(value, Namespace | SimpleNamespace):
             value = vars(value)
             if not all(isinstance(name, str) for name in value):
-                raise ValueError(f"{place} has a name that is no text")
+                raise ValueError(f"{place} has a name that is not text")
         if type(value) not in _CONTAINERS:
             kind = value.__name__ if isinstance(value, type) else type(value).__name__
-            raise ValueError(f"{place} is of type {kind}, which is no data of a checkpoint")
+            raise ValueError(f"{place} is of type {kind}, which no checkpoint of fairseq holds")
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, below in items:
             if not isinstance(key, str | int):
@@ -109,12 +114,12 @@ def _check_tensor(place: str, tensor: Tensor) -> None:
 def _finite(weight: Tensor) -> bool:
     try:
         return bool(weight.isfinite().all())
-    except NotImplementedError:  # of 8 bits
+    except NotImplementedError:  # 8-bit types
         return bool(weight.float().isfinite().all())
 
 
 def _check_layout(state: dict[str, Any]) -> None:
-    """fairseq takes these parts for what they are in its own checkpoints."""
+    """Checks the types that fairseq relies on without checking them."""
     for name, kind in _LAYOUT.items():
         _expect(name, state.get(name), kind)
     for name, weight in (state.get("model") or {}).items():
@@ -134,13 +139,13 @@ def _check_layout(state: dict[str, Any]) -> None:
 
 
 def _check_meters(place: str, meters: Any) -> None:
-    """fairseq calls what their third part names."""
+    """Checks meters: fairseq calls the class that their third entry names."""
     _expect(place, meters, list, needed=True)
     for meter in meters:
         match meter:
             case (int(), str(), str(kind), dict()) if kind in _METERS:
                 continue
-        raise ValueError(f"{place}: {shortened(meter)} is no meter of fairseq")
+        raise ValueError(f"{place}: {shortened(meter)} is not a meter of fairseq")
 
 
 def _expect(place: str, value: Any, kind: type, needed: bool = False) -> None:

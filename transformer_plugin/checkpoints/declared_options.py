@@ -17,14 +17,19 @@ from omegaconf.errors import OmegaConfBaseException
 
 @dataclass(frozen=True)
 class Declared:
-    """The options of a component, and what of given ones is not of their types."""
+    """The options of a component.
+
+    Attributes:
+        names: of all options.
+        wrong: called with options, yields the name of each with a wrong value, and the reason.
+    """
 
     names: set[str]
     wrong: Callable[[dict[str, Any]], Iterator[tuple[str, str]]]
 
 
 def declared_options(kind: str, name: str | None) -> Declared | None:
-    """What a registered component says of its options; None where it is not registered."""
+    """The options that a component declares; None if no such component is registered."""
     if kind == "model":
         classes, dataclasses = MODEL_REGISTRY | ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
     elif kind == "task":
@@ -41,7 +46,7 @@ def declared_options(kind: str, name: str | None) -> Declared | None:
 
 @functools.cache
 def _of_dataclass(dataclass: type) -> Declared:
-    """By fairseq's own check, OmegaConf's."""
+    """The fields of a dataclass, with OmegaConf's type check, as in fairseq."""
     declared = OmegaConf.structured(dataclass)
     names = {str(name) for name in declared} - {"_name"}
 
@@ -64,7 +69,7 @@ def _of_dataclass(dataclass: type) -> Declared:
 
 @functools.cache
 def _of_arguments(component: type) -> Declared:
-    """By the options that a component without a dataclass adds to the command line."""
+    """The options that a component without a dataclass adds to the command line."""
     parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
     getattr(component, "add_args", lambda parser: None)(parser)
     actions = {action.dest: action for action in parser._actions}

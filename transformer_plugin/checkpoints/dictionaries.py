@@ -7,22 +7,22 @@ from typing import Any
 
 from fairseq.data import Dictionary, data_utils
 
-from .safe_loading import CheckpointError
+from ..checkpoint_error import CheckpointError
 
 
 def languages(state: dict[str, Any], data: str | Path) -> tuple[str, str]:
-    """Source and target: as the checkpoint's task names them, else as the files of ``data`` do.
+    """Source and target language: from the checkpoint's task, else from the file names in ``data``.
 
     Raises:
         FileNotFoundError: neither names them.
     """
     task = state["cfg"]["task"]
     source, target = task.get("source_lang"), task.get("target_lang")
-    if source is None or target is None:  # they were not given to fairseq-train, which looked
+    if source is None or target is None:  # fairseq-train inferred them from the file names
         source, target = data_utils.infer_language_pair(str(data))
     if source is None or target is None:
         raise FileNotFoundError(
-            f"{data}: no binarised data (train.SOURCE-TARGET.SOURCE.idx or the like) that names"
+            f"{data}: no binarised data (train.SOURCE-TARGET.SOURCE.idx or similar) that names"
             " the languages; give --data the run's data-bin"
         )
     return source, target
@@ -48,8 +48,8 @@ def dictionary_symbols(state: dict[str, Any], data: str | Path) -> dict[str, lis
         rows = state["model"][f"{side}.embed_tokens.weight"].size(0)
         if len(symbols) != rows:
             raise CheckpointError(
-                f"{path}: {len(symbols)} symbols, the model's {side} knows {rows}: give --data the"
-                " folder that the model was trained on"
+                f"{path}: {len(symbols)} symbols, but the model's {side} has {rows}: give --data"
+                " the folder that the model was trained on"
             )
         found[side] = symbols
     return found

@@ -1,6 +1,6 @@
-"""The options whose text fairseq evaluates, and what their value must be.
+"""The options that fairseq passes to ``eval``, and the types that their values must have.
 
-``tests/checkpoints/test_evaluated_options.py`` finds them anew in fairseq's source.
+``tests/checkpoints/test_hostile_files.py`` compares the list with fairseq's source.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ EVALUATED = {
 
 
 def check_evaluated(name: str, text: str) -> None:
-    """Whether ``text`` may be the option ``name``, which fairseq evaluates or not.
+    """Checks the text of the option ``name``.
 
     Raises:
-        ValueError: fairseq evaluates it, and it is not a literal of the right type.
+        ValueError: fairseq evaluates this option, and the text is not a literal of the right type.
     """
     if name not in EVALUATED:
         return

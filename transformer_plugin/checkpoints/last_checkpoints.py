@@ -5,27 +5,39 @@ from __future__ import annotations
 import argparse
 import logging
 import re
-import zipfile
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from .safe_loading import CheckpointError, load
+from ..checkpoint_error import CheckpointError
+from .safe_loading import load_header
 
 logger = logging.getLogger(__name__)
 
-_NAMES = {  # what a checkpoint's file is called, and the group that counts
-    "updates": re.compile(r"checkpoint_\d+_(\d+)\.pt"),
+_NAMES = {  # of checkpoint files; the last group is the number that counts
+    "updates": re.compile(r"checkpoint_(\d+)_(\d+)\.pt"),
     "epochs": re.compile(r"checkpoint(\d+)\.pt"),
 }
 _INTERVALS = {"updates": "save_interval_updates", "epochs": "save_interval"}  # options of fairseq
 KINDS = sorted(_NAMES)
 
 
+class _Saved(NamedTuple):
+    """A checkpoint: updates made before it was saved, epoch in its name, path and contents."""
+
+    updates: int
+    epoch: int
+    path: Path
+    header: dict[str, Any]
+
+
 def last_checkpoints(
     folder: str | Path, count: int, by: str, allow_fewer: bool = False
 ) -> list[Path]:
     """The last ``count`` checkpoints of a run's folder, newest last.
+
+    Their order is that of the update numbers in the files, which may not be those in their names.
 
     Args:
         by: ``updates`` (checkpoint_EPOCH_UPDATES.pt, and where fairseq saved none because an
@@ -37,22 +49,24 @@ def last_checkpoints(
         CheckpointError: there are fewer, or one between them is missing.
     """
     folder = Path(folder)
-    numbered = _numbered(folder, by)
-    interval = _interval(folder, by)
+    found = sorted(_saved(folder, by), key=lambda saved: saved[:3])
+    last = _last(folder)
+    interval = _interval((last or found[-1]).header, by) if last or found else None
+    numbered = {saved.updates if by == "updates" else saved.epoch: saved.path for saved in found}
     if by == "updates" and interval:
-        for path in [*_numbered(folder, "epochs").values(), folder / "checkpoint_last.pt"]:
-            updates = _updates(path) if path.exists() else 0
-            if updates and updates % interval == 0:
-                numbered.setdefault(updates, path)
+        for saved in [*_saved(folder, "epochs"), *([last] if last else [])]:
+            if saved.updates and saved.updates % interval == 0:
+                numbered.setdefault(saved.updates, saved.path)
+        numbered = dict(sorted(numbered.items()))
     if len(numbered) < count:
-        found = f"{folder}: {count} checkpoints by {by} were asked for, {len(numbered)} are there"
+        text = f"{folder}: {count} checkpoints by {by} were asked for, {len(numbered)} are there"
         if not numbered or not allow_fewer:
             raise CheckpointError(
-                f"{found} ({_NAMES[by].pattern}); average fewer, or keep more with"
+                f"{text} ({_NAMES[by].pattern}); average fewer, or keep more with"
                 " --keep-interval-updates or --keep-last-epochs"
             )
-        logger.warning("%s: all of them are averaged", found)
-    chosen = sorted(numbered)[-count:]
+        logger.warning("%s: all of them are averaged", text)
+    chosen = list(numbered)[-count:]
     for one, next_one in pairwise(chosen):
         if interval and next_one - one != interval:
             raise CheckpointError(
@@ -64,34 +78,33 @@ def last_checkpoints(
     return [numbered[number] for number in chosen]
 
 
-def _numbered(folder: Path, by: str) -> dict[int, Path]:
-    """The files of a kind by the number in their names, in order."""
-    return dict(
-        sorted(
-            (int(match.group(1)), path)
-            for path in folder.glob("checkpoint*.pt")
-            if (match := _NAMES[by].fullmatch(path.name))
-        )
-    )
+def _saved(folder: Path, by: str) -> Iterator[_Saved]:
+    """The checkpoints that are named by updates or by epochs."""
+    for path in folder.glob("checkpoint*.pt"):
+        if match := _NAMES[by].fullmatch(path.name):
+            header = load_header(path)
+            updates = _updates(header)
+            if updates is None:  # an old checkpoint
+                updates = int(match.groups()[-1])
+            yield _Saved(updates, int(match[1]), path, header)
 
 
-def _interval(folder: Path, by: str) -> int | None:
-    """How far apart the run saved its newest checkpoints, or None where they do not say."""
-    files = [*_numbered(folder, by).values(), folder / "checkpoint_last.pt"]
-    newest = next((path for path in reversed(files) if path.exists()), None)
-    if newest is None:
+def _last(folder: Path) -> _Saved | None:
+    path = folder / "checkpoint_last.pt"
+    if not path.exists():
         return None
-    state = _contents(newest)
-    settings = (state.get("cfg") or {}).get("checkpoint") or state.get("args") or {}
+    header = load_header(path)
+    return _Saved(_updates(header) or 0, 0, path, header)
+
+
+def _interval(header: dict[str, Any], by: str) -> int | None:
+    """How far apart the run saves checkpoints; None where its settings do not say."""
+    settings = (header.get("cfg") or {}).get("checkpoint") or header.get("args") or {}
     if isinstance(settings, argparse.Namespace):
         settings = vars(settings)
     return settings.get(_INTERVALS[by])
 
 
-def _updates(path: Path) -> int:
-    return (_contents(path).get("optimizer_history") or [{}])[-1].get("num_updates", 0)
-
-
-def _contents(path: Path) -> dict[str, Any]:
-    """A checkpoint, its tensors left on the disk where the format allows it."""
-    return load(path, mmap=zipfile.is_zipfile(path))
+def _updates(header: dict[str, Any]) -> int | None:
+    history = header.get("optimizer_history") or [{}]
+    return history[-1].get("num_updates")

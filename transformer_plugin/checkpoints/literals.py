@@ -1,7 +1,7 @@
-"""Options that fairseq evaluates as Python are taken as literals: numbers, text, sequences of them.
+"""Evaluates options as literals, in place of ``eval``.
 
 fairseq calls ``eval`` on two dozen options of its models, tasks and optimizers, such as
-``--encoder-layers "[(512, 3)] * 9 + [(1024, 3)] * 4"`` of ``fconv``. A checkpoint holds the text.
+``--encoder-layers "[(512, 3)] * 9 + [(1024, 3)] * 4"`` of ``fconv``. Checkpoints hold their text.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def literal(text: str, *_namespaces: Any) -> Any:
     """The value of an expression of constants, tuples, lists, dictionaries, ``+``, ``-`` and ``*``.
 
     Raises:
-        TypeError: ``text`` is not a string, as ``eval`` does; fairseq counts on it.
+        TypeError: ``text`` is not a string, as for ``eval``; fairseq relies on it.
         ValueError: it is another expression, or its value is too large.
     """
     if not isinstance(text, str):
         raise TypeError(f"expected text, found {type(text).__name__}")
     if len(text) > _LONGEST_TEXT:
-        raise ValueError(f"text of {len(text)} characters is no option of fairseq")
+        raise ValueError(f"text of {len(text)} characters is too long for an option of fairseq")
     try:
         return _value(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, MemoryError, RecursionError, TypeError):
@@ -38,14 +38,14 @@ def literal(text: str, *_namespaces: Any) -> Any:
 
 
 def evaluate_literals_only() -> None:
-    """Makes ``eval`` in every module of fairseq that is loaded mean ``literal``."""
+    """Replaces ``eval`` by ``literal`` in every loaded module of fairseq."""
     for name, module in list(sys.modules.items()):
         if name.startswith("fairseq.") and module is not None:
             module.eval = literal  # type: ignore[attr-defined]
 
 
 def shortened(value: object) -> str:
-    """``repr`` on one line, cut where it is long."""
+    """``repr`` on one line, cut to about 100 characters."""
     text = repr(value[:200] if isinstance(value, str) else value)
     return text if len(text) <= 100 else f"{text[:100]}..."
 
@@ -68,13 +68,13 @@ def _value(node: ast.expr) -> Any:
 
 
 def _bounded(op: type, left: Any, right: Any) -> Any:
-    """The sum or product, if it is no larger than an option can be."""
+    """The sum or product, if it is not too large for an option."""
     numbers = [n for n in (left, right) if isinstance(n, int | float)]
     lengths = [len(s) for s in (left, right) if isinstance(s, str | tuple | list)]
     if any(abs(n) > _LARGEST_NUMBER for n in numbers):
-        raise ValueError("a number that is too large")
+        raise ValueError("the number is too large")
     if lengths:
         length = sum(lengths) if op is ast.Add else lengths[0] * max([1, *map(int, numbers)])
         if length > _LONGEST_SEQUENCE:
-            raise ValueError(f"a sequence of {length} elements is no option of fairseq")
+            raise ValueError(f"a sequence of {length} elements is too long for an option")
     return _BINARY[op](left, right)

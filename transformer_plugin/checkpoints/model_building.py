@@ -1,4 +1,7 @@
-"""A model that fairseq builds from a checkpoint takes no more memory than its file accounts for."""
+"""Limits the memory of the models that fairseq builds from checkpoints.
+
+The settings in a small hostile file could describe a model that takes all memory.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +18,30 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from .safe_loading import CheckpointError, load
+from ..checkpoint_error import CheckpointError
+from ..refusal import Refusal
+from .safe_loading import load
 from .settings_check import largest_numbers
 
-_FREE = 2**30  # bytes that any model may take: tables of positions, for one, are in no file
-_FACTOR = 16  # of the file's bytes; weights are initialised, converted and copied
-_SMALLEST = 4096  # bytes that a tensor takes with its module, so that many small ones count
+# A model may take _FREE bytes (tables of positions, for one, are not in the file) and _FACTOR times
+# the file's bytes (weights are initialised, converted and copied). A tensor with its module counts
+# as _SMALLEST bytes at least, so that many small ones add up.
+_FREE = 2**30
+_FACTOR = 16
+_SMALLEST = 4096
 _BY_SHAPE = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye}
 
 
 class _TooLarge(BaseException):
-    """More memory than the file accounts for; nothing on the way out takes it for its own."""
+    """The limit is exceeded. A BaseException, so that no handler of fairseq catches it."""
 
 
 @contextlib.contextmanager
 def reported_in_one_line(names: str) -> Iterator[None]:
-    """Whatever stops fairseq there is a CheckpointError."""
+    """Turns any exception of fairseq into a CheckpointError of one line."""
     try:
         yield
-    except (CheckpointError, OSError):
+    except (Refusal, OSError):
         raise
     except Exception as error:
         if "can't allocate memory" in str(error):
@@ -47,12 +55,12 @@ def reported_in_one_line(names: str) -> Iterator[None]:
 
 
 def in_one_line(error: object) -> str:
-    """The message of an error, cut where it is long."""
+    """The message of an error, cut to 300 characters."""
     return " ".join(str(error).split())[:300]
 
 
 def reading_in_one_line(read: Callable[..., Any]) -> Callable[..., Any]:
-    """fairseq's ``load_checkpoint_to_cpu``, with a CheckpointError for whatever stops it."""
+    """Wraps fairseq's ``load_checkpoint_to_cpu``: any exception becomes a CheckpointError."""
     if hasattr(read, "__wrapped__"):
         return read
 
@@ -65,8 +73,8 @@ def reading_in_one_line(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def building_within_size(build: Callable[..., Any]) -> Callable[..., Any]:
-    """fairseq's ``load_model_ensemble_and_task``, with a CheckpointError for whatever stops it,
-    also where a model would take far more memory than its file."""
+    """Wraps fairseq's ``load_model_ensemble_and_task``: any exception becomes a CheckpointError, as
+    does a model that would take far more memory than its file."""
     if hasattr(build, "__wrapped__"):
         return build
 
@@ -80,7 +88,7 @@ def building_within_size(build: Callable[..., Any]) -> Callable[..., Any]:
         except _TooLarge:
             settings = "; ".join(largest_numbers(load(name)) for name in filenames)
             raise CheckpointError(
-                f"{names}: refused: its settings are of a model that is far larger than the file:"
+                f"{names}: refused: its settings describe a model far larger than the file:"
                 f" {settings}"
             ) from None
 
@@ -88,7 +96,11 @@ def building_within_size(build: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Allocations(TorchFunctionMode):
-    """Within it the tensors that torch's functions make or fill take at most ``left`` bytes."""
+    """Context in which the tensors that torch creates or fills take at most ``left`` bytes.
+
+    Raises:
+        _TooLarge: they would take more.
+    """
 
     def __init__(self, left: int) -> None:
         super().__init__()
@@ -100,7 +112,7 @@ class _Allocations(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         given = list(_tensors((args, kwargs)))
-        self._take(given)  # one that was made by its class has not been filled yet
+        self._take(given)  # also tensors that their class created and nothing has filled yet
         if func in _BY_SHAPE:
             shape = kwargs.get("size", args)
             shape = shape[0] if shape and isinstance(shape[0], tuple | list) else shape
@@ -139,6 +151,6 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def _broadcast_bytes(tensors: list[Tensor]) -> int:
-    """Of an element-wise result of tensors, the largest that a model's building needs."""
+    """Bytes of an element-wise result, the largest that building a model needs."""
     lengths = itertools.zip_longest(*(reversed(t.shape) for t in tensors), fillvalue=1)
     return math.prod(map(max, lengths)) * max(t.element_size() for t in tensors)

@@ -1,7 +1,7 @@
-"""What a pickle asks for by name is known before anything of it is made.
+"""Checks the names that a pickle refers to, before any object is created from it.
 
-torch's unpickler runs no code, but it would still make a ``bytearray(1 << 33)``, or the double of a
-tensor that is expanded: whatever fairseq does not write is refused here.
+torch's unpickler runs no code, but it would still create a ``bytearray(1 << 33)`` or copy an
+expanded tensor. Everything that fairseq does not write is refused.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _TENSORS = re.compile(
     r"|torch\._utils\._rebuild_(tensor|tensor_v2|parameter)|torch\.nn\.parameter\.Parameter"
     r"|collections\.OrderedDict|_codecs\.encode"
 )
-_LEGACY_PICKLES = 5  # before torch 1.6: magic number, version, machine, contents, keys
+_LEGACY_PICKLES = 5  # in files before torch 1.6: magic number, version, machine, contents, keys
 
 
 class UnknownName(ValueError):
-    """A name that no checkpoint of fairseq holds; the message is the name."""
+    """A name that no checkpoint of fairseq holds. The message is the name."""
 
 
 def check_names(file: IO[bytes], others: set[str]) -> int:
-    """The file's bytes, if it asks for nothing but tensors and ``others``.
+    """Checks that a file refers only to tensors and to ``others``; returns its size in bytes.
 
     Raises:
-        UnknownName: it asks for something else.
+        UnknownName: it refers to something else.
         ValueError: it is damaged, or an archive that would unpack to more than its size.
     """
     start = file.tell()
@@ -63,7 +63,7 @@ def _check(file: IO[bytes], others: set[str]) -> None:
             encodes |= asked == "_codecs.encode"
         elif isinstance(argument, str) and len(argument) < 40:
             words.add(argument)
-    if encodes:  # pickled bytes are text to encode; a codec of bytes could double them, repeatedly
+    if encodes:  # bytes are pickled as text to encode; some codecs would double them repeatedly
         for word in words:
             if _is_codec_of_bytes(word):
                 raise UnknownName(f"_codecs.encode and {word!r}")

@@ -1,8 +1,4 @@
-"""Checkpoints are read as data: no code in one is ever executed.
-
-fairseq reads its checkpoints by a plain ``torch.load``, which since torch 2.6 refuses the
-``argparse.Namespace`` that they hold, and before would run whatever they contain.
-"""
+"""Checkpoints are read as data: no code in one is ever executed."""
 
 from __future__ import annotations
 
@@ -10,79 +6,49 @@ import argparse
 import collections
 import contextlib
 import errno
-import functools
 import pickle
 import re
-import types
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import torch
 
+from ..checkpoint_error import CheckpointError
+from .contents_check import check_contents
 from .pickled_names import UnknownName, check_names
+from .replacement_classes import REPLACEMENTS
+from .settings_check import check_registered, check_settings
 
-# Beside tensors and Python's own; none does more at loading than store values.
-_HARMLESS = (argparse.Namespace, collections.defaultdict, collections.deque)
-
-
-class CheckpointError(SystemExit, ValueError):
-    """A checkpoint that cannot be used; the message names the file and what to do.
-
-    fairseq's commands catch nothing: there it ends the process with that line and status 1.
-    """
-
-
-def allow_fairseq_types() -> None:
-    """Makes torch take the harmless types of fairseq's checkpoints, fairseq read by ``load``,
-    evaluate nothing but literals and build no model larger than its checkpoint.
-
-    Doing it again changes nothing.
-    """
-    torch.serialization.add_safe_globals(list(_HARMLESS))
-    from fairseq import checkpoint_utils
-    from fairseq.distributed import utils as distributed_utils
-    from fairseq.models.speech_to_text import xm_transformer
-
-    from .literals import evaluate_literals_only
-    from .model_building import building_within_size, reading_in_one_line
-
-    checkpoint_utils.torch = _TorchWith(functools.partial(load, registered=True))
-    xm_transformer.torch = _TorchWith(load)  # reads a file that a checkpoint may name
-    checkpoint_utils.load_checkpoint_to_cpu = reading_in_one_line(
-        checkpoint_utils.load_checkpoint_to_cpu
-    )
-    checkpoint_utils.load_model_ensemble_and_task = building_within_size(
-        checkpoint_utils.load_model_ensemble_and_task
-    )
-    evaluate_literals_only()
-    # Where several processes train, the first reads the checkpoint, as data, and sends it to the
-    # others as objects of its own memory.
-    distributed_utils.torch = _TorchWith(functools.partial(torch.load, weights_only=False))
+# Allowed besides tensors and Python's own types; loading them only stores values.
+HARMLESS = (argparse.Namespace, collections.defaultdict, collections.deque)
 
 
 def load(
     file: str | Path | IO[bytes],
     map_location: Any = "cpu",
     registered: bool = False,
+    mmap: bool = False,
+    check_weights: bool = True,
     **options: Any,
 ) -> dict[str, Any]:
     """A checkpoint's contents, checked.
 
     Args:
         registered: whether its model and task must be ones that fairseq can build here.
+        mmap: leave tensors on the disk until they are used, where the format allows it.
+        check_weights: read every weight and refuse inf and nan.
 
     Raises:
         FileNotFoundError: there is no such file.
         CheckpointError: the file is damaged, or holds what is not known to be harmless.
     """
-    from .contents_check import check_contents
-    from .settings_check import check_registered, check_settings
-
     name = file if isinstance(file, str | Path) else getattr(file, "name", file)
-    state, size = _unpickled(file, name, map_location=map_location, **options)
+    mmap = mmap and zipfile.is_zipfile(file)
+    state, size = _unpickled(file, name, map_location=map_location, mmap=mmap, **options)
     try:
-        check_contents(state, size)
+        check_contents(state, size, check_weights)
         check_settings(state)
         if registered:
             check_registered(state)
@@ -91,8 +57,19 @@ def load(
     return state
 
 
+def load_header(path: Path) -> dict[str, Any]:
+    """What a checkpoint holds beside the states of model and optimizer.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        CheckpointError: as ``load``, but the weights are not looked at.
+    """
+    state = load(path, mmap=True, check_weights=False)
+    return {name: state[name] for name in state.keys() - {"model", "last_optimizer_state"}}
+
+
 def _unpickled(file: str | Path | IO[bytes], name: object, **options: Any) -> tuple[Any, int]:
-    """What the file holds, and how many bytes it has."""
+    """The contents of the file, and its size in bytes."""
     options.pop("weights_only", None)
     try:
         with contextlib.ExitStack() as stack:
@@ -103,7 +80,7 @@ def _unpickled(file: str | Path | IO[bytes], name: object, **options: Any) -> tu
     except FileNotFoundError:
         raise FileNotFoundError(f"{name}: no such checkpoint") from None
     except OSError as error:
-        if error.errno != errno.EINVAL:  # torch's for an archive whose end is missing
+        if error.errno != errno.EINVAL:  # torch's error for an archive without an end
             raise
         raise CheckpointError(_damaged(name, "its end is missing")) from None
     except torch.cuda.OutOfMemoryError:
@@ -119,17 +96,15 @@ def _unpickled(file: str | Path | IO[bytes], name: object, **options: Any) -> tu
 
 
 def _allowed() -> list[type]:
-    from .stand_ins import STAND_INS
-
-    return [*_HARMLESS, *STAND_INS]
+    return [*HARMLESS, *REPLACEMENTS]
 
 
 @contextlib.contextmanager
 def _only_harmless_types() -> Iterator[None]:
-    """Within it torch takes our types and no others, whatever else the process has allowed."""
+    """Context in which torch accepts our types only, whatever the process has allowed before."""
     before = list(torch.serialization.get_safe_globals())
     torch.serialization.clear_safe_globals()
-    torch.serialization.add_safe_globals(_allowed())
+    torch.serialization.add_safe_globals([*_allowed()])
     try:
         yield
     finally:
@@ -147,7 +122,7 @@ def _explain(name: object, message: str) -> str:
 
 def _unknown(name: object, asked: str) -> str:
     return (
-        f"{name}: refused, because it holds {asked}, which is no type of a fairseq"
+        f"{name}: refused, because it holds {asked}, which is not a type of a fairseq"
         " checkpoint and could run code; nothing of it was executed. Get the checkpoint from a"
         " source you trust, saved without that type"
     )
@@ -158,14 +133,3 @@ def _damaged(name: object, reason: str) -> str:
         f"{name}: not a whole checkpoint ({' '.join(reason.splitlines()[:1])}); it was cut off or"
         " is another kind of file: take an older checkpoint of the run"
     )
-
-
-class _TorchWith(types.ModuleType):
-    """torch as a module of fairseq sees it: the same, but for ``load``."""
-
-    def __init__(self, load: Callable[..., Any]) -> None:
-        super().__init__(torch.__name__)
-        self.load = load
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(torch, name)

@@ -1,38 +1,41 @@
-"""The settings in a checkpoint, ``cfg`` or ``args``, are checked before anything is built of them.
+"""Checks the settings in a checkpoint, ``cfg`` or ``args``, before anything is built from them.
 
-Values are plain (text, numbers, lists, dictionaries), without interpolations; what fairseq
-evaluates is a literal; options of components that are registered have the types that these declare;
-and a model is not larger than its tensors.
+Values must be plain (text, numbers, lists, dictionaries) and without interpolations. What fairseq
+evaluates must be a literal. Options of registered components must have the types that the
+components declare. A model must not be larger than its tensors.
 """
 
 from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fairseq.registry import REGISTRIES
 
+from .. import components  # noqa: F401  (registers the plugin's components with their options)
 from .declared_options import declared_options
 from .evaluated_options import check_evaluated
 from .literals import shortened
 
+# Of a component: its kind, its place in the settings, its name and its options.
+Chosen = tuple[str, str, Any, dict[str, Any]]
 _MOST_VALUES = 100_000  # a checkpoint of fairseq-train has a few hundred
 _DEEPEST = 20
 _PLAIN = (str, int, float, type(None))
-_NAMED_BY = {"model": ("_name", "arch"), "task": ("task", "_name")}  # the order in fairseq
+_NAMED_BY = {"model": ("_name", "arch"), "task": ("task", "_name")}  # fairseq's order
 _NAME = re.compile(r"\w[\w-]*")
 _LAYER_COUNT = re.compile(r"(\w+_)?layers")
 _WIDTH = re.compile(r"(\w+_)?(dim|d_model|d_ff|d_k|d_v|num_heads|attention_heads|hidden_size)")
-_WIDEST = 2**16  # where no tensor is wider: an option may be one that the model does not use
+_WIDEST = 2**16  # allowed in any case, because a model may not use the option
 
 
 def check_settings(state: dict[str, Any]) -> None:
     """Checks both headers of a checkpoint.
 
     Raises:
-        ValueError: names the value.
+        ValueError: a value is wrong; the message names it.
     """
     model = state.get("model") or {}
     for header, kinds in (("cfg", _sections), ("args", _flat)):
@@ -45,7 +48,7 @@ def check_settings(state: dict[str, Any]) -> None:
             _check_value(place, name, value)
         for kind, place, chosen, options in kinds(settings):
             if chosen is not None and not (isinstance(chosen, str) and _NAME.fullmatch(chosen)):
-                raise ValueError(f"{place}: {shortened(chosen)} is no name of a {kind}")
+                raise ValueError(f"{place}: {shortened(chosen)} is not a name of a {kind}")
             declared = declared_options(kind, chosen)
             for name, wrong in declared.wrong(options) if declared else ():
                 raise ValueError(f"{place}.{name} = {shortened(options[name])}: {wrong}")
@@ -54,24 +57,25 @@ def check_settings(state: dict[str, Any]) -> None:
 
 
 def check_registered(state: dict[str, Any]) -> None:
-    """Checks that the model and its task are ones that fairseq can build.
+    """Checks that the model and its task are registered, so that fairseq can build them.
 
     Raises:
-        ValueError: names the one that is not registered.
+        ValueError: one is not registered; the message names it.
     """
-    settings, kinds = state.get("args"), _flat
+    settings = state.get("args")
+    kinds: Callable[[Any], Iterator[Chosen]] = _flat
     if settings is None:
         settings, kinds = state.get("cfg"), _sections
     for kind, place, chosen, _ in kinds(settings or {}):
         if kind in ("model", "task") and declared_options(kind, chosen) is None:
             raise ValueError(
-                f"{place}: {shortened(chosen)} is no registered {kind}: give fairseq the"
+                f"{place}: {shortened(chosen)} is not a registered {kind}: give fairseq the"
                 " --user-dir that defines it"
             )
 
 
 def largest_numbers(state: dict[str, Any], count: int = 4) -> str:
-    """The largest of the model's settings, as ``PLACE.NAME = VALUE``."""
+    """The largest numbers in the model's settings, as ``PLACE.NAME = VALUE``."""
     found: list[tuple[float, str]] = []
     for header, kinds in (("cfg", _sections), ("args", _flat)):
         for kind, place, chosen, options in kinds(state.get(header) or {}):
@@ -85,7 +89,7 @@ def largest_numbers(state: dict[str, Any], count: int = 4) -> str:
 
 
 def _values(place: str, value: Any, depth: int) -> Iterator[tuple[str, str, Any]]:
-    """Every value below ``value``: where it is, the name of the option, and itself."""
+    """Every value inside ``value``: its place, the name of its option, and itself."""
     if depth > _DEEPEST:
         raise ValueError(f"{place[:80]} is nested more than {_DEEPEST} deep")
     name = place.rpartition(".")[2]
@@ -104,7 +108,7 @@ def _values(place: str, value: Any, depth: int) -> Iterator[tuple[str, str, Any]
 
 def _check_value(place: str, name: str, value: Any) -> None:
     if not isinstance(value, _PLAIN):
-        raise ValueError(f"{place} is of type {type(value).__name__}, which is no setting")
+        raise ValueError(f"{place} is of type {type(value).__name__}, which settings never are")
     if isinstance(value, str):
         if "${" in value:
             raise ValueError(f"{place} = {shortened(value)}: interpolations are refused")
@@ -114,8 +118,8 @@ def _check_value(place: str, name: str, value: Any) -> None:
             raise ValueError(f"{place} = {shortened(value)}: {error}") from None
 
 
-def _sections(cfg: Any) -> Iterator[tuple[str, str, Any, dict[str, Any]]]:
-    """What ``cfg`` chooses: the kind of component, its place, its name and its options."""
+def _sections(cfg: Any) -> Iterator[Chosen]:
+    """The components that ``cfg`` chooses."""
     for kind in ("model", "task", *REGISTRIES):
         options = cfg.get(kind)
         if isinstance(options, str):
@@ -123,14 +127,14 @@ def _sections(cfg: Any) -> Iterator[tuple[str, str, Any, dict[str, Any]]]:
         if isinstance(options, Namespace):
             options = vars(options)
         if options is not None and not isinstance(options, dict):
-            raise ValueError(f"cfg.{kind} = {shortened(options)} is no group of settings")
+            raise ValueError(f"cfg.{kind} = {shortened(options)} is not a group of settings")
         if options:
             names = (options.get(key) for key in _NAMED_BY.get(kind, ("_name", kind)))
             yield kind, f"cfg.{kind}", next((n for n in names if n is not None), None), options
 
 
-def _flat(args: Any) -> Iterator[tuple[str, str, Any, dict[str, Any]]]:
-    """The same of ``args``, in which all options lie side by side."""
+def _flat(args: Any) -> Iterator[Chosen]:
+    """The components that ``args`` chooses, in which all options are on one level."""
     options = vars(args) if isinstance(args, Namespace) else args
     for kind in ("model", "task", *REGISTRIES):
         chosen = options.get("arch" if kind == "model" else kind)
@@ -139,7 +143,7 @@ def _flat(args: Any) -> Iterator[tuple[str, str, Any, dict[str, Any]]]:
 
 
 def _check_sizes(place: str, options: dict[str, Any], tensors: dict[str, Any]) -> None:
-    """Layers each have a tensor, and a width is that of one."""
+    """Checks that there are as many tensors as layers, and a tensor for each width."""
     widest = max((n for tensor in tensors.values() for n in tensor.shape), default=0)
     for name, value in options.items():
         if not isinstance(value, int) or not isinstance(name, str):

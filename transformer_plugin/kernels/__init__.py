@@ -7,4 +7,4 @@ folder everything works, only slower.
 import os
 
 if os.environ.get("TRANSFORMER_PLUGIN_KERNELS", "1") != "0":
-    from . import chunked_loss, cpu, cuda, fused_attention, logit_chunks, memory  # noqa: F401
+    from . import chunked_loss, cpu, cuda, fused_adam, fused_attention, logit_chunks  # noqa: F401

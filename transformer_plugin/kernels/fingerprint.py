@@ -6,6 +6,7 @@ so that ``tests/kernels`` pass again, run ``python -m transformer_plugin.kernels
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import inspect
@@ -14,15 +15,16 @@ import json
 import sys
 import textwrap
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from ..modules.operation import Operation
 
 FILE = Path(__file__).with_name("fingerprints.json")
-_PACKAGE = Operation.__module__.partition(".")[0]
+_SEAM = Operation.__module__
+_PACKAGE = _SEAM.partition(".")[0]
 _PLAIN = (f"{_PACKAGE}.modules.", f"{_PACKAGE}.search.")
 _LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER)
 _STATEMENT_ENDS = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
@@ -32,28 +34,68 @@ def closure(roots: Iterable[Any]) -> dict[str, str]:
     """What these plain functions and classes are, with all of this package's functions, classes and
     constants that they name: a hash of the source of each, by ``file:name``."""
     found: dict[str, str] = {}
-    waiting = [root.plain if isinstance(root, Operation) else root for root in roots]
+    waiting = [_plain(root) for root in roots]
     while waiting:
         each = waiting.pop()
         name = f"{_file(each.__module__)}: {each.__qualname__}"
         if name in found:
             continue
         found[name] = _of_source(each)
-        names = sys.modules[each.__module__].__dict__
-        for used in sorted(name for name in _names(each) & names.keys() if name[:2] != "__"):
-            value = names[used]
-            value = value.plain if isinstance(value, Operation) else value
-            if isinstance(value, bool | int | float | str | tuple):
-                found[f"{_file(each.__module__)}: {used}"] = _hash([repr(value)])
-            elif isinstance(value, FunctionType | type) and value.__module__.startswith(_PLAIN):
-                waiting.append(value)
+        names = vars(sys.modules[each.__module__])
+        for used in sorted(_names(each) & names.keys()):
+            value = _plain(names[used])
+            if isinstance(value, FunctionType | type):
+                waiting += _of_package([value])
+            elif isinstance(value, bool | int | float | str | tuple | list | dict | Set):
+                found[f"{_file(each.__module__)}: {used}"] = _hash([_text(value)])
+                waiting += _of_package(_leaves(value))
     return found
+
+
+def _plain(value: Any) -> Any:
+    return value.plain if isinstance(value, Operation) else value
+
+
+def _of_package(values: Iterable[Any]) -> list[Any]:
+    found = [v for v in values if isinstance(v, FunctionType | type)]
+    return [v for v in found if v.__module__.startswith(_PLAIN) and v.__module__ != _SEAM]
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """What a container holds, and what the containers in it hold."""
+    if isinstance(value, dict):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, tuple | list | Set):
+        for each in value:
+            yield from _leaves(each)
+    else:
+        yield _plain(value)
+
+
+def _text(value: Any) -> str:
+    """The same in each process, other than ``repr``, which gives addresses and orders sets."""
+    if isinstance(value, dict):
+        return _text([*value.items()])
+    if isinstance(value, Set):
+        return _text(sorted(map(_text, value)))
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_text, value))}]"
+    value = _plain(value)
+    if isinstance(value, FunctionType | type):
+        return f"{_file(value.__module__)}: {value.__qualname__}"
+    return repr(value) if isinstance(value, bool | int | float | str) else type(value).__name__
 
 
 def changed_since(current: dict[str, str]) -> list[str]:
     """Those whose hash is not the recorded one."""
-    recorded = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    recorded = _recorded()
     return sorted(name for name, value in current.items() if recorded.get(name) != value)
+
+
+@functools.cache
+def _recorded() -> dict[str, str]:
+    found: dict[str, str] = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
+    return found
 
 
 def tokens(source: str) -> Iterator[str]:
@@ -95,24 +137,18 @@ def _of_source(each: Any) -> str:
 
 @functools.cache
 def _names(each: Any) -> set[str]:
-    """The names that its code reads."""
+    """The names that its source reads, decorators and default arguments too; not annotations,
+    which nothing evaluates."""
     found: set[str] = set()
-    waiting: list[Any] = [each]
+    waiting: list[ast.AST] = [ast.parse(textwrap.dedent(inspect.getsource(each)))]
     while waiting:
-        value = waiting.pop()
-        if isinstance(value, type):
-            waiting += vars(value).values()
-            found |= {base.__name__ for base in value.__mro__[1:]}
-        elif isinstance(value, FunctionType):
-            wrapped = inspect.unwrap(value)
-            waiting.append(wrapped.__code__)
-        elif isinstance(value, property):
-            waiting.append(value.fget)
-        elif isinstance(value, classmethod | staticmethod):
-            waiting.append(value.__func__)
-        elif isinstance(value, CodeType):
-            found |= set(value.co_names)
-            waiting += value.co_consts
+        node = waiting.pop()
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        for field, value in ast.iter_fields(node):
+            if field not in ("annotation", "returns"):
+                children = value if isinstance(value, list) else [value]
+                waiting += [child for child in children if isinstance(child, ast.AST)]
     return found
 
 

@@ -21,7 +21,12 @@ def _supports(
     rate: float = 0.0,
     need_weights: bool = False,
 ) -> bool:
-    return not need_weights and is_exactly(score, AttentionScore) and score.is_product
+    return (
+        not need_weights
+        and is_exactly(score, AttentionScore)
+        and score.is_product
+        and q.dtype == k.dtype == v.dtype
+    )
 
 
 @kernel(attention, _supports, stands_for=[AttentionScore])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..modules.decoder import Decoder
 from ..search.decoder_state import logit_chunks
-from .cpu.decoding_weights import packed_product
+from .cpu.onednn import affine
+from .cpu.packed_linear import packed
 from .projection import plain_projection
 from .registry import kernel
 
@@ -19,12 +19,11 @@ _GPU_BYTES = 1 << 30
 _LEAST_ROWS = 64
 
 
-def _supports(
-    project: Callable[[Tensor], Tensor], features: Tensor, prepared: Any = None
-) -> bool:
+def _supports(project: Callable[[Tensor], Tensor], features: Tensor) -> bool:
     projection = plain_projection(project)
     return (
-        projection is not None
+        features.size(0) > 0
+        and projection is not None
         and projection.weight.dtype == features.dtype
         and not torch.is_grad_enabled()
         and not any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
@@ -33,19 +32,21 @@ def _supports(
 
 @kernel(logit_chunks, _supports, stands_for=[Decoder.output_layer])
 def small_chunks(
-    project: Callable[[Tensor], Tensor], features: Tensor, prepared: Any = None
+    project: Callable[[Tensor], Tensor], features: Tensor
 ) -> Iterator[tuple[slice, Tensor]]:
-    """See ``logit_chunks``. All chunks lie in one buffer: fresh memory of this size costs a page
-    fault for every few rows, and those cost more than the product."""
+    """See ``logit_chunks``. Where torch multiplies, all chunks lie in one buffer: page faults of
+    fresh memory would cost more than the product."""
     projection = plain_projection(project)
     assert projection is not None
     weight = projection.weight
     room = _GPU_BYTES if features.is_cuda else _CPU_BYTES
     count = min(features.size(0), max(_LEAST_ROWS, room // (4 * weight.size(0))))
-    buffer = features.new_empty(count, weight.size(0))
+    matrix = packed(projection, features)
+    buffer = features.new_empty(count if matrix is None else 0, weight.size(0))
     for start in range(0, features.size(0), count):
         part = features[start : start + count]
-        logits = buffer[: part.size(0)]
-        if packed_product(part, prepared, logits) is None:
-            torch.mm(part, weight.t(), out=logits)
+        if matrix is None:
+            logits = torch.mm(part, weight.t(), out=buffer[: part.size(0)])
+        else:
+            logits = affine(part, matrix, None)
         yield slice(start, start + part.size(0)), logits

@@ -1,132 +1,158 @@
-"""Adam, section 5.3 of the paper, for weights in float32 and for rounded ones."""
+"""Adam, section 5.3 of the paper."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
-from torch.optim.adamw import adamw
+from torch import Tensor
 
 from .operation import operation
 
 
-class FusedAdam(torch.optim.AdamW):
-    """torch's fused step with Kingma and Ba's epsilon-hat, as tensor2tensor and fairseq have it.
+class AdamTensors(NamedTuple):
+    """What belongs to one weight, each of its shape.
 
-    There the update is lr sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps), while torch
-    adds eps to the bias-corrected sqrt(v / (1 - beta2^t)). A step with
-    eps / sqrt(1 - beta2^t) in torch's formula is the same update. Weight decay is decoupled.
+    Attributes:
+        weight: float32 or wider.
+        gradient: of any type.
+        mean, square: the moments m and v, of the weight's type.
+        rounded: the copy in half precision that the model computes with; None = the weight itself.
     """
 
-    # torch's own import its compiler, so as to be left out by it: more than a second, and 80 MiB.
-    add_param_group = inspect.unwrap(torch.optim.AdamW.add_param_group)
-    state_dict = inspect.unwrap(torch.optim.AdamW.state_dict)
-    load_state_dict = inspect.unwrap(torch.optim.AdamW.load_state_dict)
-    zero_grad = inspect.unwrap(torch.optim.AdamW.zero_grad)
-    _step = inspect.unwrap(torch.optim.AdamW.step)
+    weight: Tensor
+    gradient: Tensor
+    mean: Tensor
+    square: Tensor
+    rounded: Tensor | None = None
 
-    def __init__(self, params: Iterable[Any], **numbers: Any) -> None:
-        super().__init__(params, fused=True, **numbers)
 
+class AdamNumbers(NamedTuple):
+    """What the weights of an update share.
+
+    Attributes:
+        step: number of this update, t, from 1.
+        lr: learning rate.
+        beta1, beta2: decay of the moments.
+        eps: added to the root of the second moment.
+        weight_decay: decoupled, a share of lr.
+        factor: the gradients are multiplied by it first.
+    """
+
+    step: int
+    lr: float
+    beta1: float
+    beta2: float
+    eps: float
+    weight_decay: float = 0.0
+    factor: float | Tensor = 1.0
+
+
+@operation
+def adam_update(parameters: list[AdamTensors], numbers: AdamNumbers) -> None:
+    """One update of each weight, in place; its rounded copy follows.
+
+    Kingma and Ba, *Adam* (2015), in the order of computation at the end of section 2, whose epsilon
+    is added to sqrt(v) before the bias is corrected. So have it tensor2tensor and fairseq; torch
+    corrects first.
+    """
+    step, lr, beta1, beta2, eps, weight_decay, factor = numbers
+    step_size = lr * math.sqrt(1 - beta2**step) / (1 - beta1**step)
+    for w, gradient, m, v, rounded in parameters:
+        g = gradient.to(w.dtype) * factor
+        m.mul_(beta1).add_(g, alpha=1 - beta1)
+        v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
+        w.mul_(1 - lr * weight_decay)
+        w.addcdiv_(m, v.sqrt().add_(eps), value=-step_size)
+        if rounded is not None:
+            rounded.copy_(w)
+
+
+class Adam(torch.optim.Optimizer):
+    """``adam_update`` of all parameters, in float32 or by gradients in half precision.
+
+    Its state is that of fairseq's Adam: ``step``, ``exp_avg`` (m) and ``exp_avg_sq`` (v).
+
+    Args:
+        params: parameters, or groups of them.
+        lr, betas, eps, weight_decay: see ``AdamNumbers``.
+    """
+
+    # What fairseq asks an optimizer.
     supports_memory_efficient_fp16 = False
     supports_flat_params = True
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Takes up a state, fairseq's too, and stays fused."""
-        for group in state["param_groups"]:
-            group["fused"] = True
-        super().__setstate__(state)
+    # Without the decorators that import torch's compiler, which takes 1 s and 80 MiB.
+    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
+    zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.98),
+        eps: float = 1e-9,
+        weight_decay: float = 0.0,
+    ) -> None:
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, defaults)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update of every parameter."""
-        epsilons = [group["eps"] for group in self.param_groups]
+    def step(
+        self,
+        closure: Callable[[], Any] | None = None,
+        rounded: Mapping[Tensor, Tensor] | None = None,
+        factor: float | Tensor = 1.0,
+    ) -> Any:
+        """One update.
+
+        Args:
+            closure: computes the gradients, and returns the loss, which is returned.
+            rounded: for each weight its copy in half precision, which has the gradient; none there
+                counts as zeros. Without copies a weight without a gradient is left as it is.
+            factor: the gradients are multiplied by it first.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
         for group in self.param_groups:
-            group["eps"] = self.next_epsilon(group)
-        try:
-            return self._step(closure)
-        finally:
-            for group, eps in zip(self.param_groups, epsilons, strict=True):
-                group["eps"] = eps
+            by_step: dict[int, list[AdamTensors]] = defaultdict(list)
+            for weight in group["params"]:
+                copy = None if rounded is None else rounded[weight]
+                gradient = weight.grad if copy is None else _gradient(copy)
+                if gradient is not None:
+                    state = self._state(weight)
+                    state["step"] = int(state["step"]) + 1
+                    tensors = (weight, gradient, state["exp_avg"], state["exp_avg_sq"], copy)
+                    by_step[state["step"]].append(AdamTensors(*tensors))
+            for step, tensors_of_step in by_step.items():
+                numbers = (*group["betas"], group["eps"], group["weight_decay"], factor)
+                adam_update(tensors_of_step, AdamNumbers(step, group["lr"], *numbers))
+        return loss
 
-    def next_epsilon(self, group: dict[str, Any]) -> float:
-        """What torch's formula takes for the next update of the group, which is counted."""
-        steps = group.setdefault("updates", self._finished_updates(group))
-        group["updates"] = steps + 1
-        return group["eps"] / math.sqrt(1 - group["betas"][1] ** (steps + 1))
-
-    def _finished_updates(self, group: dict[str, Any]) -> int:
-        """How often the group was updated before, by its state; 0 where it has none."""
-        steps = (self.state[p]["step"] for p in group["params"] if self.state.get(p))
-        return max((int(step) for step in steps), default=0)
-
-
-@operation
-def gradient_norm(gradients: list[Tensor]) -> Tensor:
-    """Euclidean norm of all of them together, float32."""
-    norms = [torch.linalg.vector_norm(g, dtype=torch.float32) for g in gradients]
-    return torch.linalg.vector_norm(torch.stack(norms))
+    def _state(self, weight: Tensor) -> dict[str, Any]:
+        state: dict[str, Any] = self.state[weight]
+        if not state:
+            state["step"] = 0
+            state["exp_avg"] = torch.zeros_like(weight)
+            state["exp_avg_sq"] = torch.zeros_like(weight)
+        return state
 
 
-@operation
-def mixed_precision_update(
-    adam: FusedAdam,
-    group: dict[str, Any],
-    rounded: dict[nn.Parameter, nn.Parameter],
-    factor: float | Tensor,
-) -> None:
-    """One update of a group of float32 weights by the gradients of their rounded copies, which
-    then follow.
-
-    Args:
-        adam: whose weights and state they are.
-        rounded: the copy of each weight, with its gradient; none stands for zeros.
-        factor: what the gradients are multiplied with.
-    """
-    epsilon = adam.next_epsilon(group)
-    weights: list[Tensor] = group["params"]
-    copies: list[Tensor] = [rounded[weight] for weight in group["params"]]
-    states = [state_of(adam, weight) for weight in weights]
-    steps, means, squares = (
-        [state[name] for state in states] for name in ("step", "exp_avg", "exp_avg_sq")
-    )
-    exact = [torch.empty_like(weight) for weight in weights]
-    torch._foreach_copy_(exact, [gradient_of(copy) for copy in copies])
-    torch._foreach_mul_(exact, factor)
-    adamw(
-        weights,
-        exact,
-        means,
-        squares,
-        [],
-        steps,
-        fused=True,
-        amsgrad=False,
-        beta1=group["betas"][0],
-        beta2=group["betas"][1],
-        lr=group["lr"],
-        weight_decay=group["weight_decay"],
-        eps=epsilon,
-        maximize=False,
-    )
-    torch._foreach_copy_(copies, weights)
-
-
-def state_of(adam: FusedAdam, parameter: Tensor) -> dict[str, Tensor]:
-    """Its step and moments, as torch's AdamW has them."""
-    state = adam.state[parameter]
-    if not state:
-        state["step"] = torch.zeros((), device=parameter.device)
-        state["exp_avg"] = torch.zeros_like(parameter)
-        state["exp_avg_sq"] = torch.zeros_like(parameter)
-    return state
-
-
-def gradient_of(parameter: Tensor) -> Tensor:
+def _gradient(parameter: Tensor) -> Tensor:
     """Its gradient, zeros where it has none."""
     found = parameter.grad
-    return torch.zeros_like(parameter) if found is None else found.detach().contiguous()
+    return torch.zeros_like(parameter) if found is None else found.detach()
+
+
+def gradient_norm(gradients: list[Tensor]) -> Tensor:
+    """The Euclidean norm of all of them together, float32."""
+    norms = [torch.linalg.vector_norm(g, dtype=torch.float32) for g in gradients]
+    return torch.linalg.vector_norm(torch.stack(norms))

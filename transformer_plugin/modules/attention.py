@@ -24,14 +24,18 @@ def attention_weights(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
             the scores; None = all may.
 
     Returns:
-        ``[B, H, T, S]``, each row a distribution over the keys that may be seen.
+        ``[B, H, T, S]``, each row a distribution over the keys that may be seen; zeros for a query
+        that may see none.
     """
     scores = scores.float()
     if allowed is None:
         return scores.softmax(dim=-1)
     if allowed.dtype == torch.bool:
-        return scores.masked_fill(~allowed, -math.inf).softmax(dim=-1)
-    return (scores + allowed).softmax(dim=-1)
+        scores = scores.masked_fill(~allowed, -math.inf)
+    else:
+        scores = scores + allowed
+    sees_nothing = scores.isneginf().all(dim=-1, keepdim=True)
+    return scores.masked_fill(sees_nothing, 0.0).softmax(dim=-1).masked_fill(sees_nothing, 0.0)
 
 
 @operation
@@ -128,7 +132,7 @@ class MultiHeadAttention(nn.Module):
         Args:
             x: ``[..., D]`` as ``key_values`` takes it; without them ``[B, L, D]``.
             key_values: what may be seen: whole sentences, or a cache of a decoder's past.
-            need_weights: also return the weights; costs the fused kernels.
+            need_weights: also return the weights, which is slower.
             memory: the encoder's output ``[B, S, D]`` (encoder-decoder attention alone).
             padding_mask: of the keys, ``[B, S]``, True = padding; None = there is none.
             causal: position i sees the positions up to i (section 3.2.3).

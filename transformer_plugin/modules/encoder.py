@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 from torch import Tensor, nn
 
-from .embedding import embed
 from .key_values import WholeSentences
 from .layers import EncoderLayer, LayerShape
 from .packing import Packing
-from .products import row_multiple
+from .stack import Stack
 
 
-class Encoder(nn.Module):
+class Encoder(Stack):
     """N layers of self-attention and feed-forward network.
 
     Args:
-        embed_tokens: token embedding, ``[V, D]``, whose ``padding_idx`` is not attended to.
-        embed_positions: positional encoding.
-        shape: numbers of a layer.
+        embed_tokens, embed_positions, shape, base: see ``Stack``.
         num_layers: N.
-        base: for the class beside this one, where another class is built on two.
     """
 
     def __init__(
@@ -32,15 +29,8 @@ class Encoder(nn.Module):
         num_layers: int = 6,
         **base: Any,
     ) -> None:
-        super().__init__(**base)
-        self.padding_idx: int = embed_tokens.padding_idx  # type: ignore[assignment]
-        self.embed_tokens = embed_tokens
-        self.embed_positions = embed_positions
-        self.dropout = shape.dropout
-        self.layers = nn.ModuleList(EncoderLayer(shape) for _ in range(num_layers))
-        self.norm = (
-            nn.LayerNorm(shape.d_model, eps=shape.layer_norm_eps) if shape.pre_norm else None
-        )
+        super().__init__(embed_tokens, embed_positions, shape, **base)
+        self.add_layers((EncoderLayer(shape) for _ in range(num_layers)), shape)
 
     def encode(
         self, tokens: Tensor, need_weights: bool = False
@@ -51,23 +41,10 @@ class Encoder(nn.Module):
             The packed output ``[N, D]``, its layout, and, when asked, the attention weights of
             each layer, ``[B, H, S, S]``.
         """
-        multiple = row_multiple(self.embed_tokens.weight)
-        rows, packing = Packing.of_tokens(tokens, self.padding_idx, multiple)
-        x = embed(
-            rows,
-            packing.positions,
-            packing.max_length,
-            self.embed_tokens,
-            self.embed_positions,
-            self.dropout if self.training else 0.0,
-        )
-        whole = WholeSentences(packing)
-        all_weights: list[Tensor] = []
-        for layer in self.layers:
-            x, weights = layer(x, whole, need_weights)
-            if weights is not None:
-                all_weights.append(weights)
-        return (x if self.norm is None else self.norm(x)), packing, all_weights
+        x, packing = self.embed_sentences(tokens)
+        whole = repeat(WholeSentences(packing))
+        x, all_weights = self.through_layers(x, whole, self.all_layers(need_weights))
+        return x, packing, [w for (w,) in all_weights if w is not None]
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Source ids ``[B, S]`` to ``[B, S, D]``, padded on the right."""

@@ -12,7 +12,7 @@ from .operation import operation
 
 
 class SmoothedLoss(NamedTuple):
-    """Sums over the rows: smoothed and plain loss, in nats, and the rows guessed right."""
+    """Over all rows: the smoothed and the plain loss, in nats, and how many are ``num_correct``."""
 
     loss: Tensor
     nll_loss: Tensor
@@ -37,6 +37,12 @@ def smoothed_cross_entropy(logits: Tensor, target: Tensor, epsilon: float) -> tu
     return (1 - epsilon - share) * nll - share * log_p.sum(dim=1), nll
 
 
+def num_correct(logits: Tensor, target: Tensor) -> Tensor:
+    """The rows of ``logits``, ``[N, V]``, in which no class is likelier than the gold one."""
+    gold_logits = logits.gather(1, target.unsqueeze(1)).squeeze(1)
+    return (gold_logits >= logits.amax(dim=1)).sum()
+
+
 @operation
 def smoothed_loss(
     features: Tensor, project: Callable[[Tensor], Tensor], target: Tensor, epsilon: float
@@ -51,4 +57,4 @@ def smoothed_loss(
     """
     logits = project(features[: target.size(0)])
     loss, nll = smoothed_cross_entropy(logits, target, epsilon)
-    return SmoothedLoss(loss.sum(), nll.detach().sum(), logits.argmax(dim=1).eq(target).sum())
+    return SmoothedLoss(loss.sum(), nll.detach().sum(), num_correct(logits, target))

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Generic, NamedTuple, ParamSpec, TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
 Arguments = ParamSpec("Arguments")
@@ -57,15 +57,18 @@ def operation(plain: Callable[Arguments, Result]) -> Operation[Arguments, Result
 
 def is_exactly(module: nn.Module, kind: type[nn.Module]) -> bool:
     """Whether ``module`` computes what the class ``kind`` says and nothing else: it is of no
-    subclass (as parametrisations make one), has no method of its own, and nothing is hooked in."""
+    subclass (as parametrisations make one), has no method and no kind of tensor of its own, and
+    nothing is hooked in."""
     return (
         type(module) is kind
+        and all(type(p) in _PARAMETERS for p in module._parameters.values())
         and vars(module).keys().isdisjoint(_methods(kind))  # type: ignore[arg-type]
         and not any(getattr(module, hooks) for hooks in _HOOKS)
         and not any(getattr(torch_module, hooks) for hooks in _GLOBAL_HOOKS)
     )
 
 
+_PARAMETERS = (nn.Parameter, Tensor, type(None))
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL_HOOKS = tuple(f"_global{hooks}" for hooks in _HOOKS)
 

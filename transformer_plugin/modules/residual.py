@@ -7,14 +7,6 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from .dropout import dropout
-from .operation import operation
-
-
-@operation
-def residual_norm(x: Tensor, y: Tensor, rate: float, norm: nn.Module) -> Tensor:
-    """LayerNorm(x + Dropout(y)), all ``[..., D]``; sections 3.1 and 5.4, y = Sublayer(x)."""
-    normalised: Tensor = norm(x + dropout(y, rate))
-    return normalised
 
 
 class Residual(nn.Module):
@@ -40,4 +32,5 @@ class Residual(nn.Module):
         rate = self.dropout if self.training else 0.0
         if self.pre_norm:
             return x + dropout(sublayer(self.norm(x)), rate)
-        return residual_norm(x, sublayer(x), rate, self.norm)
+        normalised: Tensor = self.norm(x + dropout(sublayer(x), rate))
+        return normalised

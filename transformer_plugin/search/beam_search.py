@@ -10,13 +10,21 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from ..modules.operation import operation
 from .finished_hypotheses import FinishedHypotheses
 from .next_tokens import Rules, Scorer, likeliest_tokens
 
-# Share of sentences still live below which the batch is made smaller; on a GPU steps of another
-# size are recorded anew.
-_WORTH_SHRINKING = 0.95
-_WORTH_RECORDING = 0.5
+
+@operation
+def worth_shrinking(num_live: int, sentences: Tensor) -> bool:
+    """Whether a batch of ``sentences`` is made smaller when only so many are still searched."""
+    return num_live < 0.95 * sentences.numel()
+
+
+@operation
+def may_have_ended(ended: Tensor) -> bool:
+    """Whether any of the candidates ends, ``[b, 2k]``; may be True where none does."""
+    return bool(ended.any())
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,7 @@ def beam_search(
         if forced is not None:
             found = found.forced(forced, live + forced_log_p)
         ended = found.tokens.eq(rules.eos) & found.log_probs.isfinite()
-        if device.type != "cpu" or ended.any():  # a GPU's host does not wait to know
+        if may_have_ended(ended):
             finished.add(rows, step, ended, found.log_probs, found.parents)
             live, parents, tokens = found.without(ended, beam_size)
         else:
@@ -84,12 +92,11 @@ def beam_search(
             scorer.reorder(parents)
 
         over = finished.done(rows, step, live)
-        num_live = rows.numel() - int(over.sum())  # what a GPU's host waits for, once a step
+        num_live = rows.numel() - int(over.sum())
         if num_live == 0:
             break
         live = live.masked_fill(over.unsqueeze(1), -math.inf)
-        worth = _WORTH_RECORDING if device.type == "cuda" else _WORTH_SHRINKING
-        if num_live < worth * rows.numel():
+        if worth_shrinking(num_live, rows):
             remaining = (~over).nonzero().squeeze(1)
             scorer.select(remaining)
             rows, live, tokens = rows[remaining], live[remaining], tokens[remaining]
@@ -149,9 +156,7 @@ class _Continuations(NamedTuple):
         )
 
 
-def _forced_tokens(
-    rules: Rules, step: int, max_lengths: Tensor, prefix: Tensor | None
-) -> Tensor:
+def _forced_tokens(rules: Rules, step: int, max_lengths: Tensor, prefix: Tensor | None) -> Tensor:
     """The token that each sentence must take at this step, ``[b]``; -1 where it may choose.
 
     Deviation: at its longest length a hypothesis is ended, as in fairseq; the authors' release

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from torch import Tensor, nn
+from torch import Tensor
 
+from ..modules.decoder import Decoder
+from ..modules.key_values import KeyValues
 from ..modules.operation import operation
 from ..modules.packing import Packing
 from .kv_cache import KVCache, Memory
-
-
-class StepDecoder(Protocol):
-    """What a decoder must have to be run step by step."""
-
-    layers: Any  # nn.ModuleList of DecoderLayer
-    norm: nn.Module | None
-
-    def embed(self, tokens: Tensor, positions: Tensor, max_length: int) -> Tensor:
-        """The layers' input, ``[..., D]``, of tokens at ``positions``, all below ``max_length``."""
-
-
-    def max_positions(self) -> int:
-        """The longest hypothesis, in tokens."""
 
 
 class DecoderState(Protocol):
@@ -41,24 +29,21 @@ class DecoderState(Protocol):
 
 
 @operation
-def prepare_decoding(decoder: StepDecoder, project: Callable[..., Any], rows: int) -> Any:
-    """What the searches of one call share, for ``start_decoding`` and ``logit_chunks``: nothing.
+def prepare_decoding(decoder: Decoder, rows: int) -> None:
+    """Makes a decoder ready for searches, between which its weights do not change: does nothing.
 
     Args:
-        project: the pre-softmax linear map.
         rows: hypotheses of all sentences, about as many as come to a step together.
     """
-    return None
 
 
 @operation
 def start_decoding(
-    decoder: StepDecoder,
+    decoder: Decoder,
     memory: Tensor,
     packing: Packing,
     num_hypotheses: int = 1,
     need_weights: bool = False,
-    prepared: Any = None,
 ) -> DecoderState:
     """The state before the first step.
 
@@ -67,7 +52,6 @@ def start_decoding(
         packing: its layout.
         num_hypotheses: of each sentence, k.
         need_weights: whether a step may be asked for weights.
-        prepared: what ``prepare_decoding`` gave.
     """
     memories = [Memory.of(layer.encoder_attention, memory, packing) for layer in decoder.layers]
     return CachedDecoder(decoder, KVCache(memories, num_hypotheses * packing.max_length))
@@ -76,14 +60,14 @@ def start_decoding(
 class CachedDecoder:
     """The layers' own forward pass over a KV cache (see ``DecoderState``)."""
 
-    def __init__(self, decoder: StepDecoder, cache: Any) -> None:
+    def __init__(self, decoder: Decoder, cache: Any) -> None:
         self._decoder, self._cache = decoder, cache
 
     def step(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """See ``DecoderState``."""
         decoder, cache = self._decoder, self._cache
         x = decoder.embed(tokens, cache.extend(), cache.room)
-        return through_layers(decoder, x, cache.layers, need_weights)
+        return step_through_layers(decoder, x, cache.layers, need_weights)
 
     def reorder(self, parents: Tensor) -> None:
         """See ``DecoderState``."""
@@ -94,23 +78,20 @@ class CachedDecoder:
         self._cache.select(sentences)
 
 
-def through_layers(
-    decoder: StepDecoder, x: Tensor, layers: Any, need_weights: bool
+def step_through_layers(
+    decoder: Decoder, x: Tensor, caches: Sequence[KeyValues], need_weights: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """One position ``[B, k, D]`` through all layers, each with its keys and values in ``layers``;
-    see ``DecoderState.step``."""
-    weights: Tensor | None = None
-    for layer, key_values in zip(decoder.layers, layers, strict=True):
-        asked = need_weights and layer is decoder.layers[-1]
-        x, _self_weights, weights = layer(x, key_values, asked)
-    if decoder.norm is not None:
-        x = decoder.norm(x)
-    return x, None if weights is None else weights.mean(dim=1)
+    """One position, ``[B, k, D]``, through all layers; see ``DecoderState.step``."""
+    last = (len(caches) - 1,) if need_weights else ()
+    x, asked = decoder.through_layers(x, caches, last)
+    if not asked or asked[0][1] is None:
+        return x, None
+    return x, asked[0][1].mean(dim=1)
 
 
 @operation
 def logit_chunks(
-    project: Callable[[Tensor], Tensor], features: Tensor, prepared: Any = None
+    project: Callable[[Tensor], Tensor], features: Tensor
 ) -> Iterator[tuple[slice, Tensor]]:
     """Logits ``[R, V]`` of features ``[R, D]``, some rows at a time: which, and their logits, which
     the caller may change and which hold until the next ones are asked for."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..modules.decoder import Decoder
 from ..modules.packing import Packing
-from .decoder_state import StepDecoder, logit_chunks, start_decoding
+from .decoder_state import logit_chunks, start_decoding
 
 
 class ModelScorer:
@@ -23,30 +23,26 @@ class ModelScorer:
         memory: the encoder's packed output, ``[N_s, D]``.
         packing: its layout.
         num_hypotheses: of each sentence, k.
-        prepared: what ``prepare_decoding`` gave.
         temperature: divides the logits.
     """
 
     def __init__(
         self,
-        decoder: StepDecoder,
+        decoder: Decoder,
         project: Callable[[Tensor], Tensor],
         memory: Tensor,
         packing: Packing,
         num_hypotheses: int,
-        prepared: Any = None,
         temperature: float = 1.0,
     ) -> None:
-        self.state = start_decoding(
-            decoder, memory, packing, num_hypotheses, prepared=prepared
-        )
-        self.project, self.prepared, self.temperature = project, prepared, temperature
+        self.state = start_decoding(decoder, memory, packing, num_hypotheses)
+        self.project, self.temperature = project, temperature
 
     def step(self, tokens: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Logits of what follows ``tokens``, ``[B, k]``: some of the B * k rows, and theirs,
         ``[r, V]``, which hold until the next ones are asked for."""
         features, _weights = self.state.step(tokens)
-        for rows, logits in logit_chunks(self.project, features.flatten(0, 1), self.prepared):
+        for rows, logits in logit_chunks(self.project, features.flatten(0, 1)):
             yield rows, logits if self.temperature == 1.0 else logits.div_(self.temperature)
 
     def reorder(self, parents: Tensor) -> None:

@@ -1,30 +1,30 @@
-"""``--patience`` counts on where a stopped run left off, which fairseq forgets."""
+"""Saves and restores the counts of ``--patience``, which fairseq does not write to checkpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-_COUNTS = ("best", "num_runs")  # fairseq keeps them as attributes of its function
-_kept: dict[str, Any] = {}
+_NAMES = ("best", "num_runs")  # fairseq keeps the counts as attributes of its function
+_counts: dict[str, Any] = {}
 
 
 def watch(should_stop_early: Callable[..., bool]) -> None:
-    """Names the function of the running fairseq-train that counts."""
-    global _kept
-    _kept = vars(should_stop_early)
+    """Sets the function of fairseq-train whose attributes are saved and restored."""
+    global _counts
+    _counts = vars(should_stop_early)
 
 
 def counts() -> dict[str, Any]:
-    """The best validation score so far and how many validations came after it; empty at first."""
-    return {name: _kept[name] for name in _COUNTS if name in _kept}
+    """The best validation score and the number of validations since; empty before the first."""
+    return {name: _counts[name] for name in _NAMES if name in _counts}
 
 
 def restore(saved: dict[str, Any]) -> None:
-    """Goes on from what ``counts`` returned when a checkpoint was saved."""
-    _kept.update(saved)
+    """Sets the counts that ``counts`` returned when the checkpoint was saved."""
+    _counts.update(saved)
 
 
 def has_run_out(patience: int) -> bool:
-    """Whether training has already stopped because of ``--patience``."""
+    """Whether ``--patience`` has already stopped training."""
     return 0 < patience <= counts().get("num_runs", 0)

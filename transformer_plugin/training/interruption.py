@@ -1,4 +1,4 @@
-"""SIGTERM, SIGUSR1 or Ctrl-C end training after the update at hand, with a checkpoint."""
+"""On SIGTERM, SIGUSR1 or Ctrl-C training finishes its update, saves a checkpoint and exits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType
 import torch
 from torch import distributed
 
-EXIT_CODE = 85  # "stopped and saved: run the same command again", for scheduler scripts
+EXIT_CODE = 85  # stopped and saved: scheduler scripts run the same command again
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
 logger = logging.getLogger(__name__)
@@ -18,13 +18,13 @@ _received: signal.Signals | None = None
 
 
 def listen() -> None:
-    """Takes the signals from now on. A second Ctrl-C stops at once."""
+    """Installs the signal handlers. A second Ctrl-C raises KeyboardInterrupt at once."""
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
-            signal.signal(number, _note)
+            signal.signal(number, _handle)
 
 
-def _note(number: int, _frame: FrameType | None) -> None:
+def _handle(number: int, _frame: FrameType | None) -> None:
     global _received
     if _received is signal.SIGINT and number == signal.SIGINT:
         raise KeyboardInterrupt
@@ -32,9 +32,9 @@ def _note(number: int, _frame: FrameType | None) -> None:
 
 
 def requested(device: torch.device) -> str | None:
-    """The name of a signal that this process or another of the job has got, or None.
+    """The signal that a process of the job has received, or None.
 
-    Every process of the job has to ask, after the same update: they agree by a sum.
+    A collective operation: every process of the job calls it after the same update.
     """
     name = _received.name if _received else None
     if not (distributed.is_initialized() and distributed.get_world_size() > 1):

@@ -1,7 +1,7 @@
-"""``--save-interval-updates`` holds at the end of an epoch, too.
+"""Saves every ``--save-interval-updates``, at the end of an epoch too.
 
-Where an interval ends together with an epoch, fairseq writes the epoch's checkpoint alone, or with
-``--no-epoch-checkpoints`` none: a mean of the last N intervals would be of other updates.
+If an interval and an epoch end with the same update, fairseq writes only the epoch's checkpoint, or
+none with ``--no-epoch-checkpoints``. The average of the last N intervals would miss that update.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from omegaconf import open_dict
 
 
 def saving_each_interval(save_checkpoint: Callable[..., Any]) -> Callable[..., Any]:
-    """fairseq's ``save_checkpoint``, which then also writes ``checkpoint_EPOCH_UPDATES.pt`` where
-    an interval and an epoch end together, and removes old ones by ``--keep-interval-updates``."""
+    """Wraps fairseq's ``save_checkpoint``. If an interval and an epoch end together, it also writes
+    ``checkpoint_EPOCH_UPDATES.pt`` and removes old ones as ``--keep-interval-updates`` says."""
 
     @functools.wraps(save_checkpoint)
     def save(cfg: Any, trainer: Trainer, epoch_itr: Any, val_loss: float | None) -> Any:
@@ -34,7 +34,7 @@ def saving_each_interval(save_checkpoint: Callable[..., Any]) -> Callable[..., A
 
 
 class _WithinEpoch:
-    """An iterator of fairseq's that does not say that it is at the end of its epoch."""
+    """fairseq's epoch iterator, except that it never reports the end of the epoch."""
 
     def __init__(self, epoch_itr: Any) -> None:
         self._epoch_itr = epoch_itr

@@ -1,4 +1,4 @@
-"""A process that has trained ends well, though fairseq was still loading batches."""
+"""Stops fairseq's background threads, which load batches, before Python exits."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from contextlib import suppress
 
 from fairseq.data.iterators import BackgroundConsumer
 
-_SECONDS = 10  # that a batch may take
+_SECONDS = 10  # limit for the batches that are being loaded
 
 
 def stop() -> None:
-    """Ends the threads that load batches ahead, each when it has the one that it is at.
+    """Ends each loading thread after its current batch.
 
-    A thread that is within torch when Python ends takes the whole process down (``terminate called
-    without an active exception``), after the last checkpoint, but with an exit status that says
-    that training failed.
+    If a thread is inside torch when Python exits, the process aborts (``terminate called without an
+    active exception``). The last checkpoint is whole, but the exit status reports a failure.
     """
     limit = time.monotonic() + _SECONDS
     for thread in threading.enumerate():
         if isinstance(thread, BackgroundConsumer):
-            thread._max_len = 0  # no more than it has
+            thread._max_len = 0  # no further batches
             while thread.is_alive() and time.monotonic() < limit:
                 with suppress(queue.Empty):
-                    thread._queue.get_nowait()  # it may wait for room
+                    thread._queue.get_nowait()  # it may wait for a free place in the queue
                 thread.join(0.01)

@@ -1,7 +1,7 @@
-"""The float32 weights behind a model that is trained in half precision go into its checkpoints.
+"""Writes the float32 master weights of mixed-precision training to checkpoints, and reads them.
 
-fairseq saves the rounded weights, so that a run that goes on is not the run that stopped, and an
-average is one of rounded numbers.
+fairseq saves the rounded weights. A resumed run would then differ from one without interruption,
+and an average would be one of rounded numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 
 def master_weights(optimizer: Any, model: nn.Module) -> list[Tensor]:
-    """The float32 weights of each parameter that is trained; empty where there are none.
+    """The float32 weights of each trained parameter; empty if the model is trained in float32.
 
     Args:
         optimizer: of fairseq's trainer.
@@ -23,38 +23,45 @@ def master_weights(optimizer: Any, model: nn.Module) -> list[Tensor]:
 
 
 def set_master_weights(optimizer: Any, model: nn.Module, weights: list[Tensor]) -> None:
-    """Makes these the weights that ``master_weights`` gives."""
+    """Copies ``weights`` to the tensors that ``master_weights`` returns."""
     for master, weight in zip(_masters(optimizer, model), weights, strict=True):
         master.data.copy_(weight)
 
 
 def _masters(optimizer: Any, model: nn.Module) -> list[Tensor]:
-    """Those of the optimizer, as it has them."""
+    """The optimizer's own tensors or views of them."""
     masters = getattr(optimizer, "fp32_params", [])
     if not isinstance(masters, dict):
         return list(masters)
-    (flat,) = masters.values()  # all of them one after another, on one device
+    (flat,) = masters.values()  # all weights in one vector, on one device
     shapes = [p.shape for p in _trained(model)]
     parts = flat.data.split([shape.numel() for shape in shapes])
     return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def full_state(model: nn.Module, masters: list[Tensor]) -> dict[str, Any]:
-    """What ``model.state_dict()`` would be if it were trained in float32."""
+    """``model.state_dict()`` with the master weights in place of the rounded ones."""
     return _in_float32(model, masters).state_dict()
 
 
 def weights_in(model: nn.Module, state: dict[str, Any]) -> list[Tensor]:
-    """The weights that ``full_state`` was made of."""
+    """The master weights in a state dict of ``full_state``."""
     weights = [torch.empty_like(p, dtype=torch.float32) for p in _trained(model)]
     _in_float32(model, weights).load_state_dict(state)
     return weights
 
 
 def _in_float32(model: nn.Module, weights: list[Tensor]) -> nn.Module:
-    """A copy of the model whose trained parameters are these tensors."""
+    """A copy of the model whose trained parameters are these tensors.
+
+    What is computed from parameters, as weight norm's ``weight``, deepcopy refuses: it is detached.
+    """
     parameters = zip(_trained(model), weights, strict=True)
-    instead = {id(p): nn.Parameter(weight.detach()) for p, weight in parameters}
+    instead: dict[int, Tensor] = {id(p): nn.Parameter(w.detach()) for p, w in parameters}
+    for module in model.modules():
+        for value in vars(module).values():
+            if isinstance(value, Tensor) and not value.is_leaf:
+                instead[id(value)] = value.detach()
     return copy.deepcopy(model, instead).float()
 
 

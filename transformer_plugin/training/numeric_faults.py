@@ -1,4 +1,4 @@
-"""Updates whose gradient is not a number: who was in them, and how many may be left out."""
+"""Records and limits the updates that are skipped because their gradient is NaN or infinite."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 logger = logging.getLogger(__name__)
-FILE = "numeric_faults.jsonl"  # below the folder of checkpoints; a batch a line
+FILE = "numeric_faults.jsonl"  # in --save-dir; one line a batch
 
 
 class NonFiniteGradientError(Exception):
-    """The norm of the gradient of an update is infinite or not a number."""
+    """The gradient norm of an update is NaN or infinite."""
 
 
 class NumericFaults:
-    """Notes each faulty update, and stops training when there are too many.
+    """Records skipped updates, and stops training when there are too many.
 
     Args:
-        folder: of the checkpoints.
-        limit: faulty updates that are left out in one run of fairseq-train.
+        folder: ``--save-dir``.
+        limit: updates that may be skipped in one run of fairseq-train.
     """
 
     def __init__(self, folder: Path, limit: int) -> None:
@@ -31,11 +31,13 @@ class NumericFaults:
         self.count = 0
 
     def add(self, update: int, rank: int, batches: Iterable[tuple[list[int], float]]) -> None:
-        """Notes the batches of one update, each as the ids of its sentences in the training set
-        and its loss in nats.
+        """Records a skipped update.
+
+        Args:
+            batches: of the update: ids of the sentences in the training set, and loss in nats.
 
         Raises:
-            SystemExit: this one is beyond the limit.
+            SystemExit: the limit is exceeded.
         """
         self.count += 1
         named = []
@@ -43,7 +45,7 @@ class NumericFaults:
             for ids, loss in batches:
                 finite = math.isfinite(loss)
                 named += [] if finite else ids
-                # JSON knows no NaN.
+                # JSON has no NaN.
                 row = {"update": update, "rank": rank, "loss": loss if finite else str(loss)}
                 file.write(json.dumps(row | {"sentences": ids}) + "\n")
         shown = ", ".join(map(str, named[:10])) + (", ..." if len(named) > 10 else "")
@@ -52,16 +54,16 @@ class NumericFaults:
             if named
             else "the gradient is not finite, though the loss of each of its batches is"
         )
-        message = f"update {update}: {what}; all of them are in {self.path}"
+        message = f"update {update}: {what}; {self.path} lists its sentences"
         if self.count > self.limit:
             raise SystemExit(
-                f"{message}. {self.limit} such updates were left out before, which is the limit"
-                " (--nonfinite-limit): look at these sentences, lower --lr, or train in fp32. The"
-                " checkpoints are from before"
+                f"{message}. {self.limit} updates were skipped before it, the most that"
+                " --nonfinite-limit allows: look at these sentences, lower --lr, or train in fp32."
+                " The checkpoints are of earlier updates"
             )
-        logger.warning("%s. It is left out (%d of at most %d)", message, self.count, self.limit)
+        logger.warning("%s. Skipped (%d of at most %d)", message, self.count, self.limit)
 
 
 def batch_losses(batches: Iterable[dict[str, Any]], loss: Any) -> list[tuple[list[int], float]]:
-    """Sentence ids and loss of each batch; ``loss`` gives that of one."""
+    """Sentence ids and loss of each batch, by the function ``loss``."""
     return [(batch["id"].tolist(), float(loss(batch))) for batch in batches if batch]

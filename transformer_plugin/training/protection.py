@@ -1,4 +1,4 @@
-"""Puts the safe trainer, and the answer to signals, into fairseq-train."""
+"""Makes fairseq-train use the safe trainer, and stop on a signal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairseq import checkpoint_utils
 from fairseq.trainer import Trainer
 
 from . import early_stopping
-from .durable_files import write_durably
+from .atomic_checkpoints import write_atomically
 from .interruption import EXIT_CODE, requested
 from .interval_checkpoints import saving_each_interval
 from .trainer import SafeTrainer
@@ -22,9 +22,10 @@ logger = logging.getLogger(__name__)
 
 
 def protect_training() -> None:
-    """Protects the run of fairseq-train that this process is, if it is one. Again changes nothing.
+    """Replaces fairseq-train's trainer and its functions that save, if this process runs it.
 
-    fairseq has no place to register a trainer: the command's own names are replaced.
+    fairseq has no registry of trainers, so the names in the command's module are replaced. A second
+    call changes nothing.
     """
     for name in ("fairseq_cli.train", "__main__"):
         module = sys.modules.get(name)
@@ -33,26 +34,26 @@ def protect_training() -> None:
 
 
 def _protect(train: ModuleType) -> None:
-    write_durably()
+    write_atomically()
     checkpoint_utils.save_checkpoint = saving_each_interval(checkpoint_utils.save_checkpoint)
     early_stopping.watch(train.should_stop_early)
     train.Trainer = SafeTrainer  # type: ignore[attr-defined]
-    train.validate_and_save = _then_stop_if_asked(train.validate_and_save)  # type: ignore
+    train.validate_and_save = _stopping_on_signals(train.validate_and_save)  # type: ignore
 
 
-def _then_stop_if_asked(validate_and_save: Callable[..., Any]) -> Callable[..., Any]:
-    """fairseq's function, which it calls after each update, and then the end of training, with
-    a checkpoint, if a signal has asked for it."""
+def _stopping_on_signals(validate_and_save: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps the function that fairseq calls after each update: if a signal was received, it saves a
+    checkpoint and ends the process."""
 
     @functools.wraps(validate_and_save)
-    def and_stop(cfg: Any, trainer: Trainer, task: Any, epoch_itr: Any, *rest: Any) -> Any:
+    def wrapper(cfg: Any, trainer: Trainer, task: Any, epoch_itr: Any, *rest: Any) -> Any:
         losses, should_stop = validate_and_save(cfg, trainer, task, epoch_itr, *rest)
         signal = requested(trainer.device)
         if signal and not should_stop:
             checkpoint_utils.save_checkpoint(cfg.checkpoint, trainer, epoch_itr, None)
             logger.info(
-                "%s: training stops after update %d, which is saved; the same command goes on"
-                " (exit code %d)",
+                "%s: training has stopped after update %d, which is saved; run the same command to"
+                " resume (exit code %d)",
                 signal,
                 trainer.get_num_updates(),
                 EXIT_CODE,
@@ -60,4 +61,4 @@ def _then_stop_if_asked(validate_and_save: Callable[..., Any]) -> Callable[..., 
             raise SystemExit(EXIT_CODE)
         return losses, should_stop
 
-    return and_stop
+    return wrapper

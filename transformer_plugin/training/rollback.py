@@ -1,4 +1,4 @@
-"""Back to the last good checkpoint, and on in a wider precision."""
+"""Rolls a diverged run back to its last good checkpoint, and resumes in a wider precision."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ HALF = {"--fp16", "--memory-efficient-fp16", "--bf16", "--memory-efficient-bf16"
 
 
 def wider_precision(fp16: bool, bf16: bool) -> str | None:
-    """The next precision after fp16 or bf16 on this machine; None after fp32."""
+    """The precision to resume in on this machine: bf16 after fp16 on a GPU that has it, else fp32;
+    None if the run is in fp32 already."""
     if fp16 and torch.cuda.is_available() and torch.cuda.is_bf16_supported(False):
         return "bf16"
     return "fp32" if fp16 or bf16 else None
@@ -29,7 +30,7 @@ def command_in(precision: str, command: list[str]) -> list[str]:
     """The command line with another precision.
 
     Raises:
-        ValueError: it does not say its precision by fairseq's flags.
+        ValueError: it has no precision flag of fairseq.
     """
     changed = [word for word in command if word not in HALF]
     if changed == command:
@@ -38,33 +39,33 @@ def command_in(precision: str, command: list[str]) -> list[str]:
 
 
 def roll_back(
-    folder: Path, sound_update: int, precision: str, optimizer: str, shapes: list[torch.Size]
+    folder: Path, last_good_update: int, precision: str, optimizer: str, shapes: list[torch.Size]
 ) -> NoReturn:
-    """Goes on from the last checkpoint that is no later than ``sound_update``, by running this
-    process's command again, in ``precision``, in its place. Later checkpoints are set aside.
+    """Replaces this process by the same command in ``precision``, which resumes from the newest
+    checkpoint that is not later than ``last_good_update``. Later checkpoints are renamed.
 
     Args:
-        optimizer: class that fairseq trains by in ``precision``.
-        shapes: of the parameters that are trained.
+        optimizer: name of the class that fairseq uses in ``precision``.
+        shapes: of the trained parameters.
 
     Raises:
-        ValueError: as ``command_in``; nothing is changed then.
+        ValueError: see ``command_in``; nothing has been changed.
     """
     command = command_in(precision, list(sys.orig_argv))
     good = []
     for path in folder.glob("checkpoint*.pt"):
         updates = finished_updates(path)
-        if updates is not None and updates <= sound_update:
+        if updates is not None and updates <= last_good_update:
             good.append((updates, path))
         elif updates is not None:
-            logger.warning("%s is set aside as %s", path, set_aside(path, "diverged"))
+            logger.warning("%s is renamed to %s", path, set_aside(path, "diverged"))
     if good:
         state = load(max(good)[1])
         state["optimizer_history"][-1]["optimizer_name"] = optimizer
         state["last_optimizer_state"] = unflattened(state["last_optimizer_state"], shapes)
         save(state, folder / "checkpoint_last.pt")
     logger.warning(
-        "training goes back to %s and on in %s",
+        "training goes back to %s and resumes in %s",
         f"update {max(good)[0]}" if good else "its start",
         precision,
     )
@@ -74,7 +75,7 @@ def roll_back(
 
 
 def unflattened(optimizer: dict[str, Any], shapes: list[torch.Size]) -> dict[str, Any]:
-    """Adam's state with an entry a parameter, where ``--fp16`` has one for all of them."""
+    """Adam's state with one entry for each parameter; ``--fp16`` keeps one entry for all."""
     (group,) = optimizer["param_groups"]
     if len(group["params"]) == len(shapes):
         return optimizer

@@ -1,4 +1,4 @@
-"""How long training still takes, for its log."""
+"""Estimates how long training will still take, for its log."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Callable
 
 
 class TimeLeft:
-    """Hours to the last update, at the mean speed since this process made its first one,
-    validation and saving included.
+    """The hours to the last update, from the mean speed since this process's first update. The mean
+    includes validation and saving.
 
     Args:
-        max_update: updates of the whole run; 0: no such limit.
-        max_epoch: epochs of it; 0: no such limit.
-        clock: seconds.
+        max_update: updates of the whole run; 0: no limit.
+        max_epoch: epochs of the whole run; 0: no limit.
+        clock: returns seconds.
+
+    Attributes:
+        updates_an_epoch: to be set before ``hours`` is called.
     """
 
     def __init__(
@@ -25,7 +28,7 @@ class TimeLeft:
         self.updates_an_epoch = 0
 
     def hours(self, update: int) -> float | None:
-        """After ``update``; None after the first, and where no limit says when training ends."""
+        """The estimate after ``update``; None after the first update, and without any limit."""
         max_update, max_epoch = self._limits
         limits = [limit for limit in (max_update, max_epoch * self.updates_an_epoch) if limit > 0]
         if self._first is None:

@@ -1,4 +1,4 @@
-"""fairseq's trainer, which loses nothing: one run a folder, whole checkpoints, faults named."""
+"""fairseq's trainer with locks, whole checkpoints, and handling of faults and divergence."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from fairseq.optim import OPTIMIZER_REGISTRY
 from fairseq.trainer import Trainer
 from torch import Tensor
 
+from ..checkpoint_error import CheckpointError
 from ..checkpoints.model_building import in_one_line, reported_in_one_line
-from ..checkpoints.safe_loading import CheckpointError, load
+from ..checkpoints.safe_loading import load
 from ..model import VaswaniTransformer
-from ..modules.memory import take_over_tensors
+from ..task_config import VaswaniTranslationConfig
 from . import early_stopping, loading_threads
-from .divergence import LossWatch
-from .durable_files import remove_unfinished
-from .freed_memory import keep_freed_memory
+from .atomic_checkpoints import remove_unfinished
+from .divergence import DivergenceDetector
 from .interruption import listen
 from .last_good import newest_good
+from .malloc import disable_trimming
 from .master_weights import full_state, master_weights, set_master_weights, weights_in
 from .mixed_precision import FP16Optimizer
+from .moving_average import TiedEMA
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
 from .run_lock import hold_lock
@@ -37,36 +39,40 @@ logger = logging.getLogger(__name__)
 
 
 class SafeTrainer(Trainer):
-    """What fairseq-train makes its updates by."""
+    """The trainer of fairseq-train when the plugin is loaded."""
 
     def __init__(self, cfg: Any, task: Any, *rest: Any) -> None:
         self._folder = Path(cfg.checkpoint.save_dir)
         if distributed_utils.is_master(cfg.distributed_training) and not cfg.checkpoint.no_save:
             hold_lock(self._folder)
             remove_unfinished(self._folder)
-        if cfg.common.cpu:
-            take_over_tensors()
         if cfg.dataset.update_ordered_indices_seed:  # else the seed of a resumed run's first epoch
             cfg.dataset.update_epoch_batch_itr = True
+        cfg.common.tpu = False  # fairseq takes --bf16 for a TPU, and crashes without one
         super().__init__(cfg, task, *rest)
         if cfg.common.cpu:
-            keep_freed_memory()
-        self._faults = NumericFaults(self._folder, task.cfg.nonfinite_limit)
+            disable_trimming()
+        self._faults = NumericFaults(self._folder, _option(task, "nonfinite_limit"))
         self._said_update_size = False
-        self._loss_watch = LossWatch(task.cfg.divergence_updates)
+        self._divergence = DivergenceDetector(_option(task, "divergence_updates"))
         limits = cfg.optimization
         self._time_left = TimeLeft(limits.max_update or 0, limits.max_epoch or 0)
         listen()
         atexit.register(loading_threads.stop)
 
+    def _build_ema(self) -> None:
+        if self.cfg.ema.store_ema:
+            if self.cfg.common.fp16 or self.cfg.common.bf16:  # where a small change rounds to none
+                self.cfg.ema.ema_fp32 = True
+            self._ema = TiedEMA(self._model, self.cfg.ema, self.device)
+
     def _build_optimizer(self) -> None:
-        """As fairseq's, which looks for this class by its name."""
+        """As in fairseq, which looks this class up by its name."""
         optim.FP16Optimizer = FP16Optimizer
         super()._build_optimizer()
 
     def load_checkpoint(self, filename: str, *rest: Any, **options: Any) -> Any:
-        """Loads ``filename``, or, where that is the run's last checkpoint and broken, the newest
-        whole one."""
+        """Loads ``filename``, or the newest whole checkpoint if it is the last one and broken."""
         if Path(filename).name == "checkpoint_last.pt":
             good = str(newest_good(Path(filename))) if self.data_parallel_rank == 0 else ""
             if self.data_parallel_world_size > 1:
@@ -80,7 +86,7 @@ class SafeTrainer(Trainer):
             raise
         except SystemExit as error:
             raise SystemExit(f"{filename}: {error}") from None
-        except Exception as error:  # fairseq says that the model does not take it, but not why
+        except Exception as error:  # fairseq does not say why the model does not load
             if "Cannot load model parameters" in str(error):
                 raise SystemExit(f"{filename}: {in_one_line(error.__context__)}") from None
             with reported_in_one_line(filename):
@@ -92,12 +98,12 @@ class SafeTrainer(Trainer):
         return extra_state
 
     def save_checkpoint(self, filename: str, extra_state: dict[str, Any]) -> Any:
-        """As fairseq's, with the counts of early stopping."""
+        """As in fairseq, with the counts of early stopping."""
         kept = {**extra_state, "early_stopping": early_stopping.counts()}
         return super().save_checkpoint(filename, kept)
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint holds; weights in float32 where the optimizer has them."""
+        """The contents of a checkpoint, with float32 weights if the optimizer has them."""
         state = super().state_dict()
         masters = master_weights(self.optimizer, self.get_model())
         if masters:
@@ -114,7 +120,7 @@ class SafeTrainer(Trainer):
         set_master_weights(self.optimizer, self.get_model(), masters)
 
     def get_train_iterator(self, *args: Any, **options: Any) -> Any:
-        """As fairseq's; the first says how many tokens an update holds."""
+        """As in fairseq; the first call logs how many tokens an update holds."""
         batches = super().get_train_iterator(*args, **options)
         share = self.cfg.optimization.update_freq[0]
         self._time_left.updates_an_epoch = -(-len(batches) // share)
@@ -133,10 +139,10 @@ class SafeTrainer(Trainer):
             log_update_size(found, str(self.cfg.model._name))
 
     def clip_grad_norm(self, clip_norm: float) -> Tensor:
-        """The norm of the gradient, which is clipped.
+        """Clips the gradient and returns its norm.
 
         Raises:
-            NonFiniteGradientError: it is not finite, and no loss scale is to blame.
+            NonFiniteGradientError: the norm is NaN or infinite, and not because of a loss scale.
         """
         norm = super().clip_grad_norm(clip_norm)
         if not self.cfg.common.amp and not torch.isfinite(norm).all():
@@ -144,10 +150,10 @@ class SafeTrainer(Trainer):
         return norm
 
     def train_step(self, samples: list[dict[str, Any]], raise_oom: bool = False) -> Any:
-        """One update, or none where its gradient is not finite.
+        """Makes an update, or skips it if its gradient is NaN or infinite.
 
         Raises:
-            SystemExit: there were too many such updates, or training has diverged.
+            SystemExit: too many updates were skipped, or training has diverged.
         """
         update = self.get_num_updates() + 1
         try:
@@ -163,15 +169,15 @@ class SafeTrainer(Trainer):
         hours = self._time_left.hours(self.get_num_updates())
         if hours is not None:
             metrics.log_scalar("hours_left", hours, weight=0, priority=795, round=2)
-        if log is not None and self._loss_watch.has_risen(update, float(log["loss"])):
-            since = self._loss_watch.last_sound_update
+        if log is not None and self._divergence.has_diverged(update, float(log["loss"])):
+            since = self._divergence.last_good_update
             self._diverged(f"the loss has been rising since update {since}", since)
         return log
 
     def begin_epoch(self, epoch: int) -> None:
-        """Begins an epoch, unless all updates were made before this process started.
+        """Begins an epoch, unless training was complete before this process started.
 
-        fairseq would make one more, each time that its command is given again.
+        fairseq would make one more update each time its command is repeated.
         """
         most = self.cfg.optimization.max_update
         if 0 < most <= self.get_num_updates():
@@ -196,7 +202,7 @@ class SafeTrainer(Trainer):
             f"update {self.get_num_updates()}: training has diverged: {why}. Lower --lr or raise"
             " --warmup-updates"
         )
-        if self.task.cfg.on_divergence == "stop" or wider is None:
+        if _option(self.task, "on_divergence") == "stop" or wider is None:
             wide = f", or train in {wider} (--on-divergence rollback)" if wider else ""
             raise SystemExit(f"{advice}{wide}. Checkpoints up to update {sound_update} are good")
         if self.data_parallel_world_size > 1:
@@ -208,9 +214,14 @@ class SafeTrainer(Trainer):
             raise SystemExit(f"{advice}. No rollback: {error}") from None
 
     def _optimizer_in(self, precision: str) -> str:
-        """The class that fairseq trains by: a checkpoint of another is refused."""
+        """The name of the optimizer class; fairseq refuses checkpoints of other classes."""
         plain = OPTIMIZER_REGISTRY[self.cfg.optimizer._name].__name__
         return plain if precision == "fp32" else FP16Optimizer.__name__
 
     def _shapes(self) -> list[torch.Size]:
         return [p.shape for p in self.get_model().parameters() if p.requires_grad]
+
+
+def _option(task: Any, name: str) -> Any:
+    """An option of the plugin's task; its default where the task is fairseq's."""
+    return getattr(task.cfg, name, getattr(VaswaniTranslationConfig, name))

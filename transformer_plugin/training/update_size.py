@@ -1,4 +1,4 @@
-"""How many tokens an update holds, beside the paper's (section 5.1)."""
+"""The mean number of tokens in an update, compared with the paper's (section 5.1)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..analysis.paper_tables import BATCH_PAIRS
-from ..departures import is_papers_model
+from ..deviations import is_papers_model
 from ..model import VaswaniTransformer
+from ..paper_tables import BATCH_PAIRS
 from ..throughput import batch_flops
 
 logger = logging.getLogger(__name__)
 TOLERANCE = 0.1  # of the paper's size
-_CHUNK = 1_000_000  # pairs at once, for the memory
+_CHUNK = 1_000_000  # pairs at a time, to bound the memory
 
 
 @dataclass(frozen=True)
 class UpdateSize:
-    """Means of the updates of an epoch."""
+    """Number of updates in an epoch, and their mean tokens and FLOPs."""
 
     updates: int
     source_tokens: float
@@ -36,8 +36,8 @@ class UpdateSize:
         )
 
     @property
-    def is_papers(self) -> bool:
-        """Whether both sides are within a tenth of the paper's size."""
+    def matches_paper(self) -> bool:
+        """Whether both sides are within ``TOLERANCE`` of the paper's size."""
         sides = (self.source_tokens, self.target_tokens)
         return all(abs(tokens / BATCH_PAIRS - 1) <= TOLERANCE for tokens in sides)
 
@@ -49,13 +49,13 @@ def update_size(
     target: np.ndarray,
     batches_an_update: int,
 ) -> UpdateSize:
-    """The mean update of an epoch, end-of-sentence symbols counted.
+    """The mean update of an epoch; end-of-sentence symbols count.
 
     Args:
-        batches: indices of the pairs of each batch.
-        source: lengths in tokens of every pair of the data, ``[N]``.
-        target: likewise.
-        batches_an_update: of all processes together.
+        batches: indices of the sentence pairs in each batch.
+        source: source length of every pair of the data, in tokens, ``[N]``.
+        target: target length, ``[N]``.
+        batches_an_update: in all processes together.
     """
     updates = -(-len(batches) // batches_an_update)
     pairs = np.concatenate([np.asarray(batch) for batch in batches])
@@ -64,13 +64,15 @@ def update_size(
         part = pairs[first : first + _CHUNK]
         lengths = (torch.from_numpy(np.asarray(side)[part]) for side in (source, target))
         flops += batch_flops(model, *lengths).item()
-    totals = (float(np.asarray(side)[pairs].sum()) for side in (source, target))
-    return UpdateSize(updates, *(total / updates for total in totals), flops / updates)
+    source_tokens, target_tokens = (
+        float(np.asarray(side)[pairs].sum()) / updates for side in (source, target)
+    )
+    return UpdateSize(updates, source_tokens, target_tokens, flops / updates)
 
 
 def log_update_size(found: UpdateSize, arch: str) -> None:
-    """Says it; as a warning where a model of the paper is not trained on the paper's batch."""
-    if is_papers_model(arch) and not found.is_papers:
+    """Logs it, as a warning if a model of the paper is not trained with the paper's batch size."""
+    if is_papers_model(arch) and not found.matches_paper:
         share = found.target_tokens / BATCH_PAIRS
         logger.warning(
             "%s. That is %.2f times the paper's batch: change --update-freq, or UPDATE_TOKENS of"

@@ -1,19 +1,19 @@
-"""Where the decoder looked: encoder-decoder attention of a finished translation."""
+"""The encoder-decoder attention of a translation."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from ..analysis.attention.weights import attention_weights
 from ..model import VaswaniTransformer
+from .attention_weights import attention_weights
 from .translator import Part
 
 
 def alignment(model: nn.Module, part: Part) -> Tensor | None:
-    """Each layer's weights, averaged over the heads, ``[N, T, S]``: what each piece of the
-    translation, and its end, took from each piece of the source, and its end.
+    """The attention weights of each layer, averaged over the heads, ``[N, T, S]``.
 
-    None where the model is not the plugin's.
+    T counts the subwords of the translation and its end of sentence; S those of the source.
+    Returns None if the model is not the plugin's.
     """
     if not isinstance(model, VaswaniTransformer):
         return None

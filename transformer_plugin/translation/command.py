@@ -1,4 +1,4 @@
-"""``transformer-plugin translate``: a line of translation for each line of text."""
+"""``transformer-plugin translate``: translates raw text line by line."""
 
 from __future__ import annotations
 
@@ -10,72 +10,64 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from .translator import Translator, add_model_arguments, load_translator
+from ..files import atomic_write
+from .loading import add_model_arguments, add_search_arguments, load_translator
+from .translator import Translator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin translate``."""
     add_model_arguments(parser)
+    add_search_arguments(parser)
     parser.add_argument("--input", type=Path, help="one sentence a line; default: standard input")
     parser.add_argument("--output", type=Path, help="default: standard output")
-    parser.add_argument("--buffer", type=int, metavar="LINES", help="translated together"
-                        " (default 1000; 1 where a person types)")
+    parser.add_argument("--buffer", type=int, metavar="LINES", help="lines to"
+                        " translate together (default 1000; 1 if the input is a terminal)")
 
 
 def main(args: argparse.Namespace) -> None:
-    """Translates ``--input``; the file ``--output`` appears when all of it is there.
+    """Translates ``--input``. The file ``--output`` is written atomically.
 
     Raises:
-        OSError: a file is missing or not to be written.
-        ValueError: an option that means nothing, or a closed stream.
+        OSError: a file is missing or cannot be written.
+        ValueError: an option has an invalid value, or a standard stream is closed.
     """
     if args.buffer is not None and args.buffer < 1:
-        raise ValueError("--buffer is at least 1")
+        raise ValueError("--buffer must be at least 1")
     for stream, option in ((sys.stdin, "input"), (sys.stdout, "output")):
         if stream is None and not getattr(args, option):
-            raise ValueError(f"the standard {option} is closed: name a file by --{option}")
+            raise ValueError(f"the standard {option} is closed: give a file with --{option}")
     if args.output and args.output.is_dir():
-        raise IsADirectoryError(f"{args.output} is a folder: name a file by --output")
+        raise IsADirectoryError(f"{args.output} is a folder: give a file with --output")
     name = str(args.input or "standard input")
     with args.input.open("rb") if args.input else contextlib.nullcontext(sys.stdin.buffer) as lines:
         translator = load_translator(args)
         size = args.buffer or (1 if lines.isatty() else 1000)
-        found = translated(translator, _blocks(sentences(lines, name), size))
+        found = translated(translator, blocks(sentences(lines, name), size))
         if args.output:
-            _write(args.output, found)
+            output: Path = args.output
+            if output.is_symlink():
+                output = output.resolve()  # keeps the link
+            with atomic_write(output) as file:
+                file.writelines(found)
             return
         try:
             for line in found:
                 sys.stdout.buffer.write(line.encode())
                 sys.stdout.buffer.flush()
-        except BrokenPipeError:  # as by `| head`: nobody wants the rest
+        except BrokenPipeError:  # the reader has finished, as in `| head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _write(output: Path, lines: Iterator[str]) -> None:
-    if output.exists() and not output.is_file():  # a device or a pipe must stay what it is
-        with output.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(lines)
-        return
-    output = output.resolve()  # what a symbolic link means
-    partial = output.with_name(output.name + ".partial")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(lines)
-        os.replace(partial, output)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def translated(translator: Translator, blocks: Iterator[list[str]]) -> Iterator[str]:
-    """One line for each sentence, in order."""
+    """The translations, one line for each sentence, in order."""
     for block in blocks:
         for translation in translator.translate(block):
             yield f"{translation.text}\n"
 
 
 def sentences(lines: IO[bytes], name: str) -> Iterator[str]:
-    """Lines as text; only a line feed ends one.
+    """Lines as text; only a line feed ends a line.
 
     Raises:
         ValueError: a line is not UTF-8; names it.
@@ -90,7 +82,8 @@ def sentences(lines: IO[bytes], name: str) -> Iterator[str]:
             ) from None
 
 
-def _blocks(sentences: Iterator[str], size: int) -> Iterator[list[str]]:
+def blocks(sentences: Iterator[str], size: int) -> Iterator[list[str]]:
+    """Lists of ``size`` sentences; the last may be shorter."""
     block = []
     for sentence in sentences:
         block.append(sentence)

@@ -1,51 +1,56 @@
-"""``transformer-plugin serve``: a page and a JSON address that translate."""
+"""``transformer-plugin serve``: a web page and a JSON interface that translate."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import ipaddress
 import math
+import os
 import resource
 import signal
 import socket
-from typing import Any
+import sys
+from typing import Any, cast
 
 from .alignment import alignment
-from .translator import Part, Translation, Translator, add_model_arguments, load_translator
-from .waiting_line import Answer, Job, WaitingLine
+from .loading import add_model_arguments, add_search_arguments, load_translator
+from .request_queue import Answer, Job, RequestQueue
+from .translator import Part, Translation, Translator
 
-_MOST_SHOWN = 150  # subwords of a side whose attention is shown: 22,500 weights a layer
-_SPARE = 100  # connections
-_STOP_SECONDS = 30  # that requests under way have when the service is stopped
+_MOST_SHOWN = 150  # subwords on either side for which attention is shown: 22,500 weights a layer
+_SPARE = 100  # connections, and open files
+_STOP_SECONDS = 1.0  # after SIGTERM or Ctrl-C, for requests that are being answered
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin serve``."""
     add_model_arguments(parser)
+    add_search_arguments(parser)
     parser.add_argument("--host", default="127.0.0.1",
-                        help="address to listen at (default %(default)s: this machine alone)")
-    parser.add_argument("--port", type=int, default=8000, help="default %(default)s; 0: a free one")
+                        help="address to listen on (default %(default)s: only this machine)")
+    parser.add_argument("--port", type=int, default=8000, help="default %(default)s; 0: any free")
     parser.add_argument("--max-body", type=int, default=32_768, metavar="BYTES",
-                        help="of a request (default %(default)s)")
+                        help="limit of a request (default %(default)s)")
     parser.add_argument("--max-lines", type=int, default=100,
-                        help="of a request (default %(default)s)")
+                        help="limit of a request (default %(default)s)")
     parser.add_argument("--queue", type=int, default=64, metavar="REQUESTS",
-                        help="that may wait (default %(default)s)")
+                        help="requests that may wait (default %(default)s)")
     parser.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS",
-                        help="for a client to send a request (default %(default)g)")
+                        help="limit for a client to send a request (default %(default)g)")
 
 
 def main(args: argparse.Namespace) -> None:
-    """Serves until Ctrl-C or SIGTERM; requests under way are answered first.
+    """Serves until Ctrl-C or SIGTERM. Requests that are not answered a second later get status 503.
 
     Raises:
-        OSError: the address is not to be had.
-        ValueError: the extra ``serve`` is not installed, or a limit is below 1.
+        OSError: the address is not available.
+        ValueError: the extra ``serve`` is not installed, or an option has an invalid value.
     """
     if min(args.max_body, args.max_lines, args.queue) < 1:
-        raise ValueError("--max-body, --max-lines and --queue are at least 1")
+        raise ValueError("--max-body, --max-lines and --queue must be at least 1")
     if not 0 < args.timeout < math.inf:
-        raise ValueError("--timeout is a number of seconds above 0")
+        raise ValueError("--timeout must be above 0 seconds")
     try:
         import uvicorn
 
@@ -53,33 +58,46 @@ def main(args: argparse.Namespace) -> None:
         from .web import Bounds, application
     except ImportError as error:
         raise ValueError(
-            f"{error}: install what serve needs, pip install 'transformer-plugin[serve]'"
+            f"{error}: install the requirements of serve, pip install 'transformer-plugin[serve]'"
         ) from None
     with _listen(args.host, args.port) as listener:
         translator = load_translator(args)
+        queue = RequestQueue(lambda jobs: answer(translator, jobs), args.queue, args.max_lines)
         app = application(
-            WaitingLine(lambda jobs: answer(translator, jobs), args.queue, args.max_lines),
+            queue,
             Bounds(args.max_body, args.max_lines),
             _about(translator, args),
             _names(args.host),
         )
         connections = Connections(_most_connections(args), args.timeout)
-        server = uvicorn.Server(
+
+        class Server(uvicorn.Server):
+            async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+                loop = asyncio.get_running_loop()
+                loop.call_later(_STOP_SECONDS, queue.stop)
+                loop.call_later(_STOP_SECONDS, connections.close_idle)
+                await super().shutdown(sockets)
+
+        server = Server(
             uvicorn.Config(
                 app,
-                http=connections.protocol,
+                http=cast("type[asyncio.Protocol]", connections.protocol),
                 ws="none",
                 log_level="error",
                 server_header=False,
-                timeout_graceful_shutdown=_STOP_SECONDS,
             )
         )
-        for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again when it is done
-            signal.signal(number, lambda *_: None)
+        # uvicorn has handlers of its own while it runs, and raises the signals again at its end.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: setattr(server, "should_exit", True))
         port = listener.getsockname()[1]
         host = f"[{args.host}]" if ":" in args.host else args.host
         print(f"http://{host}:{port} translates; Ctrl-C stops it", flush=True)
         server.run(sockets=[listener])
+    if queue.under_way:  # Python would wait for the thread that translates
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def answer(translator: Translator, jobs: list[Job]) -> list[Answer]:
@@ -105,7 +123,7 @@ def _as_json(
 
 
 def _weights(translator: Translator, part: Part) -> list | None:
-    """Of each layer, each piece of the translation and each piece of the source."""
+    """The attention weights, ``[N, T, S]`` as lists; None if there are none or too many."""
     if max(len(part.source), len(part.target)) > _MOST_SHOWN:
         return None
     weights = alignment(translator.models[0], part)
@@ -126,16 +144,16 @@ def _about(translator: Translator, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _most_connections(args: argparse.Namespace) -> int:
-    """Room for those whose requests wait or are answered, and for others to be told so, within the
-    files that a process may have open."""
+    """Connections for all requests that wait or are answered, and as many to refuse others; at most
+    the number of files that a process may have open."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = 2 * (args.queue + args.max_lines) + _SPARE
     return most if files == resource.RLIM_INFINITY else min(most, max(files - _SPARE, 1))
 
 
 def _names(host: str) -> list[str]:
-    """What requests may call this host. A service for this machine alone answers to no other name:
-    the page of a site whose name is changed to mean this machine (DNS rebinding) gets nothing."""
+    """The allowed names of this host. A service for this machine accepts only local names: a site
+    whose name is changed to this machine's address (DNS rebinding) gets no answer."""
     try:
         is_local = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -144,9 +162,9 @@ def _names(host: str) -> list[str]:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket, before anything else takes time."""
+    """Opens the socket; called first, so that an address in use is reported at once."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
-        raise OSError(f"cannot listen at {host}, port {port} ({error}): choose by --port") from None
+        raise OSError(f"cannot listen on {host}, port {port} ({error}): use --port") from None

@@ -1,7 +1,7 @@
-"""Raw sentences to subwords and back, by the models that recipes/prepare.sh learns.
+"""Splits sentences into subwords and joins them, with the models that recipes/prepare.sh learns.
 
-Sentences are brought to the form that data-prep/clean.py gave the training text; what the form is,
-``clean/report.json`` says. A test compares both with data-prep itself.
+Sentences are normalised as data-prep/clean.py normalised the training text; its report,
+``clean/report.json``, says how. A test compares the results with those of data-prep.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 from subword_nmt.apply_bpe import BPE
 
 _MODEL, _CODES = "joint.model", "joint.codes"  # data-prep/subwords.py writes one of them
-_WORD_START, _WORD_GOES_ON = "▁", "@@"
-_LONGEST_WORD = 500  # characters: subword-nmt's time is quadratic in them
+_WORD_START, _CONTINUED = "▁", "@@"
+_LONGEST_WORD = 500  # characters; subword-nmt takes quadratic time
 
 
 class Subwords(ABC):
-    """One kind of subwords.
+    """A subword model.
 
     Args:
-        lowercase: sentences are made lower case first.
+        lowercase: convert sentences to lower case first.
     """
 
     def __init__(self, lowercase: bool = False) -> None:
         self.lowercase = lowercase
 
     def split(self, sentence: str) -> list[str]:
-        """The pieces of a sentence; none of an empty one."""
+        """The subwords of a sentence; an empty list for an empty one."""
         words = " ".join(unicodedata.normalize("NFC", sentence).split())
         return self._pieces(words)
 
     @abstractmethod
     def _pieces(self, words: str) -> list[str]:
-        """The pieces of normalised text."""
+        """The subwords of normalised text."""
 
     @abstractmethod
     def join(self, pieces: list[str]) -> str:
-        """The text of pieces."""
+        """The text of subwords."""
 
     @abstractmethod
     def begins_word(self, piece: str, before: str) -> bool:
-        """Whether a new word begins at ``piece``, which follows ``before``."""
+        """Whether ``piece``, which follows ``before``, is the beginning of a word."""
 
 
 class SentencePieces(Subwords):
-    """sentencepiece's: the first piece of a word begins with ``▁``."""
+    """sentencepiece: the first subword of a word begins with ``▁``."""
 
     def __init__(self, model: Path, lowercase: bool = False) -> None:
         super().__init__(lowercase)
@@ -64,16 +64,16 @@ class SentencePieces(Subwords):
         return [piece for word in words.split() for piece in self.model.encode(word, out_type=str)]
 
     def join(self, pieces: list[str]) -> str:
-        """Pieces without gaps, and a space for each ``▁``."""
+        """Concatenates the subwords and replaces each ``▁`` by a space."""
         return "".join(pieces).replace(_WORD_START, " ").strip()
 
     def begins_word(self, piece: str, before: str) -> bool:
-        """Whether it has the mark."""
+        """Whether the subword begins with ``▁``."""
         return piece.startswith(_WORD_START)
 
 
 class MosesPieces(Subwords):
-    """subword-nmt's, of Moses' tokens: all pieces of a word but the last end in ``@@``."""
+    """subword-nmt on Moses tokens: every subword of a word except the last ends with ``@@``."""
 
     def __init__(self, codes: Path, source: str, target: str, lowercase: bool = False) -> None:
         super().__init__(lowercase)
@@ -93,22 +93,22 @@ class MosesPieces(Subwords):
         return self.bpe.segment_tokens(short)
 
     def join(self, pieces: list[str]) -> str:
-        """Whole words, detokenised."""
-        words = f"{' '.join(pieces)} ".replace(f"{_WORD_GOES_ON} ", "")
+        """Joins the subwords to words and detokenises them."""
+        words = f"{' '.join(pieces)} ".replace(f"{_CONTINUED} ", "")
         return self.detokeniser.detokenize(words.split())
 
     def begins_word(self, piece: str, before: str) -> bool:
-        """Whether the piece before ended a word."""
-        return not before.endswith(_WORD_GOES_ON)
+        """Whether the subword before is the last of its word."""
+        return not before.endswith(_CONTINUED)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What recipes/prepare.sh left beside a ``data-bin``.
+    """How recipes/prepare.sh prepared a ``data-bin``.
 
     Attributes:
-        subwords: the folder of the model.
-        lowercase: whether the text was made lower case.
+        subwords: folder of the subword model.
+        lowercase: whether the text was converted to lower case.
     """
 
     subwords: Path
@@ -116,7 +116,7 @@ class Prepared:
 
     @classmethod
     def beside(cls, data: Path) -> Prepared:
-        """What belongs to ``data``; how it was cleaned, if the report is there."""
+        """Reads the files beside the folder ``data``; without a report the case was kept."""
         run = data.resolve().parent
         report = run / "clean" / "report.json"
         form = {}
@@ -126,10 +126,10 @@ class Prepared:
 
 
 def load_subwords(folder: Path, source: str, target: str, lowercase: bool = False) -> Subwords:
-    """The model in ``folder``, of either kind, for sentences of ``source``.
+    """The subword model in ``folder``, of either kind, for sentences in the language ``source``.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: there is no model.
         ValueError: it is damaged.
     """
     if (folder / _MODEL).is_file():
@@ -137,6 +137,6 @@ def load_subwords(folder: Path, source: str, target: str, lowercase: bool = Fals
     if (folder / _CODES).is_file():
         return MosesPieces(folder / _CODES, source, target, lowercase)
     raise FileNotFoundError(
-        f"{folder}: holds neither {_MODEL} nor {_CODES}; name the folder that recipes/prepare.sh"
-        " calls runs/EXPERIMENT/subwords by --subwords"
+        f"{folder}: holds neither {_MODEL} nor {_CODES}; give --subwords the folder of the subword"
+        " model, which recipes/prepare.sh writes to runs/EXPERIMENT/subwords"
     )

@@ -1,4 +1,4 @@
-"""The service's addresses: a page, ``/translate`` and ``/health``."""
+"""The web application of the service: a page, ``/translate`` and ``/health``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from .waiting_line import Job, WaitingLine
+from .request_queue import Job, RequestQueue, Stopped
 
 _PAGE = Path(__file__).with_name("page.html")
-_READ_AND_DROPPED = 16_000_000  # bytes of a body that is too large, so that its sender hears why
+# Bytes to read of a body that is too large: a client that is still sending reads no error message.
+_READ_AND_DROPPED = 16_000_000
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src"
     " 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none';"
@@ -31,7 +32,7 @@ _PAGE_HEADERS = {
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of one request.
+    """Limits of one request.
 
     Attributes:
         body: bytes.
@@ -42,32 +43,36 @@ class Bounds:
     lines: int
 
 
-def application(line: WaitingLine, bounds: Bounds, about: dict[str, Any], hosts: list[str]):
-    """The service.
+def application(
+    queue: RequestQueue, bounds: Bounds, about: dict[str, Any], hosts: list[str]
+) -> Starlette:
+    """The web application.
 
     Args:
-        about: what ``/health`` and the page say of the model.
-        hosts: names that it answers to; a page elsewhere whose name was pointed here gets nothing.
+        about: facts of the model for ``/health`` and the page.
+        hosts: allowed Host headers, against DNS rebinding.
     """
 
     async def page(_request: Request) -> Response:
         return HTMLResponse(_PAGE.read_text(encoding="utf-8"), headers=_PAGE_HEADERS)
 
     async def health(_request: Request) -> Response:
-        counts = {"waiting": line.waiting.qsize(), "under_way": line.under_way}
+        counts = {"waiting": queue.waiting.qsize(), "under_way": queue.under_way}
         return JSONResponse({"status": "ok", **counts, **about})
 
     async def translate(request: Request) -> Response:
         check_sender(request)
         job = parse(await body(request, bounds.body), bounds.lines)
         try:
-            return JSONResponse({"translations": await line.answer(job)})
+            return JSONResponse({"translations": await queue.answer(job)})
         except asyncio.QueueFull:
             raise HTTPException(
                 503,
-                f"{line.waiting.maxsize} requests wait already: try again",
+                f"{queue.waiting.maxsize} requests are waiting already: try again",
                 headers={"Retry-After": "1"},
             ) from None
+        except Stopped:
+            raise HTTPException(503, "the service is stopping: try again later") from None
         except Exception as error:
             raise HTTPException(500, f"the translation failed: {error}") from None
 
@@ -77,7 +82,7 @@ def application(line: WaitingLine, bounds: Bounds, about: dict[str, Any], hosts:
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with line.open():
+        async with queue.open():
             yield
 
     return Starlette(
@@ -93,10 +98,10 @@ def application(line: WaitingLine, bounds: Bounds, about: dict[str, Any], hosts:
 
 
 def check_sender(request: Request) -> None:
-    """Refuses what the page of another site can have a browser send here.
+    """Refuses requests that a page of another site has sent through the user's browser.
 
-    Without leave, which this service never gives, such a page can send forms and plain text alone,
-    and the browser names the page's site.
+    Without CORS permission, which this service never gives, such a page can send only forms and
+    plain text, and the browser adds an Origin header.
 
     Raises:
         HTTPException: 403: the page is of another site; 415: the body is not declared as JSON.
@@ -113,7 +118,7 @@ async def body(request: Request, limit: int) -> bytes:
     """The body of a request.
 
     Raises:
-        HTTPException: 400: its sender has gone; 413: it is too large.
+        HTTPException: 400: the client has disconnected; 413: the body is too large.
     """
     found, size = bytearray(), 0
     try:
@@ -124,17 +129,17 @@ async def body(request: Request, limit: int) -> bytes:
             if size > _READ_AND_DROPPED:
                 break
     except ClientDisconnect:
-        raise HTTPException(400, "the request ends too early") from None
+        raise HTTPException(400, "the request is incomplete") from None
     if size > limit:
         raise HTTPException(413, f"at most {limit:,} bytes a request")
     return bytes(found)
 
 
 def parse(data: bytes, most_lines: int) -> Job:
-    """The job that a body asks for: ``{"text": "a line\\nanother", "attention": true}``.
+    """The job of a request such as ``{"text": "a line\\nanother", "attention": true}``.
 
     Raises:
-        HTTPException: 400: it is something else; 413: too many lines.
+        HTTPException: 400: the body is something else; 413: it has too many lines.
     """
     try:
         request = json.loads(data)

@@ -7,14 +7,10 @@ import torch
 from torch.testing import assert_close
 
 from transformer_plugin.kernels.cpu import library
-from transformer_plugin.kernels.cpu.decoder_cache import (
-    CompiledDecoder,
-    TableCache,
-)
-from transformer_plugin.kernels.cpu.decoder_cache import _is_supported as is_supported
+from transformer_plugin.kernels.cpu.decoder_cache import TableCache
 from transformer_plugin.modules.attention import MultiHeadAttention
 from transformer_plugin.modules.packing import Packing
-from transformer_plugin.search.decoder_state import CachedDecoder, start_decoding
+from transformer_plugin.search.decoder_state import start_decoding
 from transformer_plugin.search.kv_cache import KVCache, Memory
 
 pytestmark = pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")
@@ -36,7 +32,6 @@ def test_both_caches_see_the_same(d_k, d_v, window, dtype):
     packing = Packing.of_lengths(LENGTHS, int(LENGTHS.max()), 128)
     with torch.no_grad():
         memory = reading.project_memory(torch.randn(packing.positions.numel(), d_model).to(dtype))
-        assert is_supported(asking, memory) and is_supported(reading, memory)
         tables = TableCache([memory], packing)
         projected = reading.memory_heads(packing.pad(memory))
         masks = KVCache([Memory(*projected, packing)], 2)
@@ -58,17 +53,44 @@ def test_both_caches_see_the_same(d_k, d_v, window, dtype):
             batch, width = remaining.numel(), 5
 
 
-def test_other_attention_goes_by_torch():
-    def supported(memory=None, **changes):
-        numbers = {"d_model": 32, "num_heads": 2, "d_k": 16, "d_v": 16, **changes}
-        memory = torch.empty(1, 64) if memory is None else memory
-        return is_supported(MultiHeadAttention(**numbers), memory)
+@pytest.fixture
+def cache_of(build):
+    """cache_of(memory, edit, **numbers) is the kind of cache that a decoder gets."""
 
-    assert supported() and supported(score="dot")
-    assert not supported(score="additive")
-    assert not supported(score="general")
-    assert not supported(d_k=8)
-    assert not supported(torch.empty(1, 64).double())
+    def of(memory=None, edit=lambda decoder: None, **numbers):
+        decoder = build(d_model=64, **numbers).eval().decoder
+        edit(decoder)
+        memory = torch.randn(5, 64) if memory is None else memory
+        packing = Packing.of_lengths(torch.tensor([2, 3]), 3)
+        with torch.no_grad():
+            return type(start_decoding(decoder, memory, packing)._cache)
+
+    return of
+
+
+def test_other_attention_goes_by_torch(cache_of):
+    assert cache_of() is cache_of(attention_score="dot") is TableCache
+    assert cache_of(attention_score="additive") is KVCache
+    assert cache_of(attention_score="general") is KVCache
+    assert cache_of(num_heads=8) is KVCache  # d_k 8
+
+
+def test_an_edited_layer_and_another_type_go_by_torch(cache_of):
+    def hook(decoder):
+        decoder.layers[1].self_attention.register_forward_hook(lambda *_: None)
+
+    def patch(decoder):
+        decoder.layers[1].self_attention.forward = decoder.layers[1].self_attention.forward
+
+    def scale(decoder):
+        decoder.layers[0].self_attention.score.scale = torch.nn.Parameter(torch.tensor(0.1))
+
+    assert [cache_of(edit=edit) for edit in (hook, patch, scale)] == [KVCache] * 3
+    assert cache_of(edit=lambda decoder: decoder.double(), memory=torch.randn(5, 64).double()) is (
+        KVCache
+    )
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert cache_of() is KVCache
 
 
 def test_a_decoder_has_it_unless_weights_or_gradients_are_wanted(build):
@@ -76,8 +98,6 @@ def test_a_decoder_has_it_unless_weights_or_gradients_are_wanted(build):
     packing = Packing.of_lengths(torch.tensor([2, 3]), 3)
     start = functools.partial(start_decoding, decoder, memory, packing)
     with torch.no_grad():
-        assert isinstance(start(), CompiledDecoder)
-        assert isinstance(start(need_weights=True), CachedDecoder)
-        decoder.layers[1].self_attention.forward = decoder.layers[1].self_attention.forward
-        assert isinstance(start(), CachedDecoder)
-    assert isinstance(start(), CachedDecoder)
+        assert isinstance(start()._cache, TableCache)
+        assert isinstance(start(need_weights=True)._cache, KVCache)
+    assert isinstance(start()._cache, KVCache)

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_plugin.kernels.cpu import onednn, processor
+from transformer_plugin import processor
+from transformer_plugin.kernels.cpu import onednn
 from transformer_plugin.modules.linear import linear
 
 BF16, FP32, FP64 = torch.bfloat16, torch.float32, torch.float64

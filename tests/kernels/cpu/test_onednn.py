@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from transformer_plugin import processor as module
 from transformer_plugin.kernels.cpu import onednn
-from transformer_plugin.kernels.cpu import processor as module
 from transformer_plugin.kernels.cpu.onednn import multiplies, product
 from transformer_plugin.modules.products import row_multiple
 

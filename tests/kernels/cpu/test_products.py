@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from transformer_plugin.kernels.cpu import processor
+from transformer_plugin import processor
 from transformer_plugin.modules.products import product_type
 
 BF16, FP32 = torch.bfloat16, torch.float32

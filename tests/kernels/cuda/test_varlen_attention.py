@@ -1,5 +1,7 @@
 """Attention over packed rows equals attention over the padded rectangle."""
 
+import inspect
+
 import pytest
 import torch
 
@@ -14,20 +16,19 @@ D, HEADS, WIDTH = 20, 3, 8
 LENGTHS, SOURCE_LENGTHS = [4, 1, 6], [3, 7, 2]
 
 
-def sentence_by_sentence(q, k, v, starts, key_starts, max_q, max_k, dropout, causal, debug, scale):
-    """What torch's kernel computes, as its documentation has it."""
-    assert (dropout, debug) == (0.0, False)
+def sentence_by_sentence(q, k, v, starts, key_starts, max_q, max_k, *, scale, window_size):
+    """What ``varlen_attn`` computes, as its documentation has it."""
     assert starts.dtype == key_starts.dtype == torch.int32
     assert max_q == starts.diff().max() and max_k == key_starts.diff().max()
     contexts = []
     for i in range(len(starts) - 1):
         rows, keys = slice(starts[i], starts[i + 1]), slice(key_starts[i], key_starts[i + 1])
         scores = torch.einsum("thk,shk->hts", q[rows], k[keys]) * scale
-        if causal:
-            future = torch.ones(scores.shape[1:], dtype=torch.bool).triu(1)
-            scores = scores.masked_fill(future, -torch.inf)
+        far = torch.arange(scores.size(2)) - torch.arange(scores.size(1)).unsqueeze(1)
+        before, behind = (size if size >= 0 else 1000 for size in window_size)
+        scores = scores.masked_fill((far < -before) | (far > behind), -torch.inf)
         contexts.append(torch.einsum("hts,shk->thk", scores.softmax(dim=2), v[keys]))
-    return torch.cat(contexts), None, None, None, None
+    return torch.cat(contexts)
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def as_if_on_a_gpu(monkeypatch):
         calls.append(1)
         return sentence_by_sentence(*args, **kwargs)
 
-    monkeypatch.setattr(varlen_attention, "flash_attention", flash_attention)
+    monkeypatch.setattr(varlen_attention, "flash_attention", lambda: flash_attention)
     monkeypatch.setattr(varlen_attention, "_can_read", lambda rows: True)
     kernel = Kernel(varlen_attention._supports, packed_flash_attention)
     monkeypatch.setattr(sentence_attention, "kernels", [kernel])
@@ -65,13 +66,13 @@ def results(attention, causal, **options):
 
 
 @pytest.mark.parametrize("causal, encoder_decoder", [(True, False), (False, False), (False, True)])
-@pytest.mark.parametrize("score", ["scaled_dot", "dot"])
+@pytest.mark.parametrize("fields", [{}, {"score": "dot"}, {"window": 2}], ids=str)
 def test_packed_rows_give_what_the_rectangle_gives(
-    request, monkeypatch, causal, encoder_decoder, score
+    request, monkeypatch, causal, encoder_decoder, fields
 ):
     torch.manual_seed(0)
     attention = MultiHeadAttention(
-        D, HEADS, WIDTH, WIDTH, encoder_decoder=encoder_decoder, score=score
+        D, HEADS, WIDTH, WIDTH, encoder_decoder=encoder_decoder, **fields
     ).double()
     with monkeypatch.context() as plain:
         plain.setattr(sentence_attention, "kernels", [])
@@ -88,16 +89,22 @@ def test_packed_rows_give_what_the_rectangle_gives(
     [
         ({"score": "additive"}, {}),
         ({"score": "general"}, {}),
-        ({"window": 2}, {}),
         ({"dropout": 0.1}, {}),
         ({}, {"need_weights": True}),
     ],
-    ids=["additive", "general", "window", "dropout", "weights"],
+    ids=["additive", "general", "dropout", "weights"],
 )
 def test_what_the_kernel_cannot_do_goes_by_the_rectangle(as_if_on_a_gpu, fields, options):
     attention = MultiHeadAttention(D, HEADS, WIDTH, WIDTH, **fields).double()
     results(attention, True, **options)
     assert as_if_on_a_gpu == []
+
+
+def test_torchs_public_function_takes_what_it_is_given():
+    """Its parameters; no CPU can call it."""
+    attend = varlen_attention.flash_attention()
+    assert attend is torch.nn.attention.varlen.varlen_attn
+    inspect.signature(attend).bind(*range(7), scale=1.0, window_size=(-1, 0))
 
 
 def test_a_cpu_has_no_such_kernel():
@@ -122,10 +129,9 @@ def test_flash_attention_over_rows_is_attention_over_the_rectangle(monkeypatch, 
         out, _ = module(x, whole)
         return [out, *torch.autograd.grad(out.float().square().sum(), wanted)]
 
-    kernel = varlen_attention.flash_attention
-    monkeypatch.setattr(
-        varlen_attention, "flash_attention", lambda *a, **b: called.append(1) or kernel(*a, **b)
-    )
+    kernel = varlen_attention.flash_attention()
+    attend = lambda *a, **b: called.append(1) or kernel(*a, **b)  # noqa: E731
+    monkeypatch.setattr(varlen_attention, "flash_attention", lambda: attend)
     by_rows = results()
     assert called == [1]
     torch.backends.cuda.enable_flash_sdp(False)

@@ -11,10 +11,9 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from ...modules.attention import MultiHeadAttention, attention
-from ...modules.attention_score import AttentionScore
 from ...modules.key_values import sentence_attention
-from ...modules.operation import is_exactly
 from ...modules.packing import Packing
+from ..plain_attention import is_equation_1
 from ..registry import kernel
 from .library import is_supported, run
 
@@ -54,16 +53,6 @@ class _Heads:
     causal: bool
 
 
-def is_plain(module: MultiHeadAttention) -> bool:
-    """Whether this is equation (1) without dropout, and not a subclass's."""
-    return (
-        is_exactly(module, MultiHeadAttention)
-        and is_exactly(module.score, AttentionScore)
-        and module.score.is_plain
-        and not (module.dropout and module.training)
-    )
-
-
 def _supports(
     module: MultiHeadAttention,
     rows: Tensor,
@@ -75,8 +64,10 @@ def _supports(
 ) -> bool:
     return (
         not need_weights
-        and is_plain(module)
+        and is_equation_1(module)
         and not module.window
+        and (memory_rows is None or memory_rows.dtype == rows.dtype)
+        and not torch.is_autocast_enabled("cpu")
         and is_supported(rows, module.d_k, module.d_v)
     )
 
@@ -102,9 +93,7 @@ class _CompiledAttention(torch.autograd.Function):
     """Keeps the projections alone; the weights are computed again on the way back."""
 
     @staticmethod
-    def forward(
-        ctx: FunctionCtx, heads: _Heads, rows: Tensor, memory: Tensor | None
-    ) -> Tensor:
+    def forward(ctx: FunctionCtx, heads: _Heads, rows: Tensor, memory: Tensor | None) -> Tensor:
         out = rows.new_empty(rows.size(0), heads.num_heads * heads.d_v)
         _clear_idle(out, heads.packing)
         _run("attend", heads, out, _split(heads, rows, memory), [out])
@@ -141,9 +130,7 @@ def _split(heads: _Heads, rows: Tensor, memory: Tensor | None) -> list[Tensor]:
     return [rows, *memory.split([width_k, width_v], dim=1)]
 
 
-def _run(
-    name: str, heads: _Heads, out: Tensor, given: list[Tensor], wanted: list[Tensor]
-) -> None:
+def _run(name: str, heads: _Heads, out: Tensor, given: list[Tensor], wanted: list[Tensor]) -> None:
     """Calls a kernel, in as many threads as torch has.
 
     Args:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable
 from ctypes import byref, c_float, c_int64, c_void_p
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ...modules.attention import MultiHeadAttention, attention
-from ...modules.attention_score import AttentionScore
-from ...modules.operation import is_exactly
+from ...modules.decoder import Decoder
 from ...modules.packing import Packing
-from ...search.decoder_state import StepDecoder, start_decoding, through_layers
+from ...search.decoder_state import CachedDecoder, start_decoding
 from ...search.kv_cache import KVCache
+from ..plain_attention import is_equation_1
 from ..registry import kernel
 from . import library
-from .decoding_weights import DecodingWeights
 from .library import SUFFIXES, address, kernels
 
 
@@ -34,74 +31,37 @@ class _Attention(ctypes.Structure):
 
 
 def _supports(
-    decoder: StepDecoder,
+    decoder: Decoder,
     memory: Tensor,
     packing: Packing,
     num_hypotheses: int = 1,
     need_weights: bool = False,
-    prepared: Any = None,
 ) -> bool:
     return (
         not need_weights
         and not torch.is_grad_enabled()
+        and not torch.is_autocast_enabled("cpu")
+        and decoder.embed_tokens.weight.dtype == memory.dtype
         and all(
-            _is_supported(module, memory)
+            is_equation_1(module) and library.is_supported(memory, module.d_k, module.d_v)
             for module in decoder.layers.modules()
             if isinstance(module, MultiHeadAttention)
         )
     )
 
 
-def _is_supported(module: MultiHeadAttention, memory: Tensor) -> bool:
-    """Whether the kernels can do this attention over memory of this kind."""
-    return (
-        is_exactly(module, MultiHeadAttention)
-        and is_exactly(module.score, AttentionScore)
-        and module.score.is_plain
-        and not (module.dropout and module.training)
-        and library.is_supported(memory, module.d_k, module.d_v)
-    )
-
-
 @kernel(start_decoding, _supports, stands_for=[attention, MultiHeadAttention, KVCache])
 def start(
-    decoder: StepDecoder,
+    decoder: Decoder,
     memory: Tensor,
     packing: Packing,
     num_hypotheses: int = 1,
     need_weights: bool = False,
-    prepared: Any = None,
-) -> CompiledDecoder:
+) -> CachedDecoder:
     """See ``start_decoding``."""
     projected = [layer.encoder_attention.project_memory(memory) for layer in decoder.layers]
     cache = TableCache(projected, packing)
-    whole = prepared.whole_step if isinstance(prepared, DecodingWeights) else None
-    return CompiledDecoder(decoder, cache, whole)
-
-
-class CompiledDecoder:
-    """See ``DecoderState``; without weights.
-
-    Args:
-        whole_step: where a kernel makes all of a step: the layers, from ``[B, k, D]`` to ``[B, k,
-            D]``.
-    """
-
-    def __init__(
-        self,
-        decoder: StepDecoder,
-        cache: TableCache,
-        whole_step: Callable[[Tensor, TableCache], Tensor] | None,
-    ) -> None:
-        self._decoder, self._cache, self._whole_step = decoder, cache, whole_step
-        self.reorder, self.select = cache.reorder, cache.select
-
-    def step(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
-        """See ``DecoderState``."""
-        x = self._decoder.embed(tokens, self._cache.extend(), self._cache.room)
-        if self._whole_step is not None:
-            return self._whole_step(x, self._cache), None
-        return through_layers(self._decoder, x, self._cache.layers, need_weights)
+    return CachedDecoder(decoder, cache)
 
 
 class TableCache:

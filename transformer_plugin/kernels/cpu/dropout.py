@@ -12,7 +12,7 @@ LANE_VALUES = 1 << 16  # a 64-bit random number decides four elements
 
 
 def _supports(x: Tensor, rate: float) -> bool:
-    return x.device.type == "cpu" and rate > 0 and not torch.compiler.is_compiling()
+    return x.device.type == "cpu" and 0 < rate < 1 and not torch.compiler.is_compiling()
 
 
 @kernel(dropout, _supports)

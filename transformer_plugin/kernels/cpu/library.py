@@ -1,5 +1,4 @@
-"""C++ of this package, the kernels of the .cpp files here above all: compiled on first use, for the
-machine at hand."""
+"""The kernels in C++ (``csrc/``), compiled on first use for the machine at hand."""
 
 from __future__ import annotations
 
@@ -15,7 +14,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from . import processor, shared_library
+from ... import processor
+from . import shared_library
 
 logger = logging.getLogger(__name__)
 
@@ -68,24 +68,11 @@ def _openmp_entry_point() -> c_void_p:
 @functools.cache
 def kernels() -> ctypes.CDLL | None:
     """The kernels; None where ``TRANSFORMER_PLUGIN_COMPILED`` is 0 or there is no compiler."""
-    return library("kernels", SOURCES, HEADERS)
-
-
-def library(
-    name: str, sources: Sequence[Path], headers: Sequence[Path] = (), flags: Sequence[str] = ()
-) -> ctypes.CDLL | None:
-    """What these files make; None where ``TRANSFORMER_PLUGIN_COMPILED`` is 0 or there is no
-    compiler.
-
-    Args:
-        headers: of this package, which the sources include.
-        flags: for the compiler, beside the usual ones.
-    """
     if os.environ.get("TRANSFORMER_PLUGIN_COMPILED", "1") == "0":
         return None
     machine = repr((torch.__version__, platform.machine(), processor.features()))
     try:
-        return shared_library.load(name, sources, headers, [*_FLAGS, *flags], machine)
+        return shared_library.load("kernels", SOURCES, HEADERS, _FLAGS, machine)
     except OSError as error:
-        logger.warning("going on without compiled %s, which is slower: %s", name, error)
+        logger.warning("going on without compiled kernels, which is slower: %s", error)
         return None

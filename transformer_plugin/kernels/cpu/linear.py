@@ -68,6 +68,10 @@ class _Linear(torch.autograd.Function):
             grad_y = torch.ops.aten.threshold_backward(grad_y, *result, 0)
         wide = product_type(weight)
         grad_rows, rows = (whole.flatten(0, -2).to(wide) for whole in (grad_y, x))
-        grad_x = onednn.product(grad_rows, weight.to(wide)).view_as(x)
-        found = (grad_x, grad_rows.t() @ rows, grad_rows.sum(dim=0))
-        return *(gradient.to(weight.dtype) for gradient in found), None
+        wanted_x, wanted_weight, wanted_bias, _relu = ctx.needs_input_grad
+        found = (
+            onednn.product(grad_rows, weight.to(wide)).view_as(x) if wanted_x else None,
+            grad_rows.t() @ rows if wanted_weight else None,
+            grad_rows.sum(dim=0) if wanted_bias else None,
+        )
+        return *(None if each is None else each.to(weight.dtype) for each in found), None

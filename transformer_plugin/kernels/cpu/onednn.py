@@ -8,8 +8,8 @@ import functools
 import torch
 from torch import Tensor
 
+from ... import processor
 from ...modules.products import product_type
-from . import processor
 
 # oneDNN compiles a kernel for each new shape, so that few numbers of rows are to occur.
 ROW_MULTIPLE = 32
@@ -23,6 +23,19 @@ def multiplies(matrix: Tensor) -> bool:
     return (wanted == torch.bfloat16 and _has_bf16()) or (
         wanted == torch.float32 and processor.is_amd()
     )
+
+
+def packs(matrix: Tensor) -> bool:
+    """Whether oneDNN multiplies with such a matrix faster once it is packed."""
+    is_cpu = matrix.device.type == "cpu"
+    has_type = matrix.dtype == torch.float32 or _has_bf16()
+    return is_cpu and has_type and _is_at_hand() and not torch.compiler.is_compiling()
+
+
+def pack(weight: Tensor, rows: int) -> Tensor:
+    """The matrix ``[out, in]`` of ``affine``, laid out for products with about so many rows."""
+    found: Tensor = torch.ops.mkldnn._reorder_linear_weight.default(weight.detach(), rows)
+    return found
 
 
 def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ... import processor
 from ...modules.products import product_type, row_multiple
 from ..registry import kernel
-from . import onednn, processor
+from . import onednn
 
 
 def _is_slow_in_bf16(weight: Tensor) -> bool:

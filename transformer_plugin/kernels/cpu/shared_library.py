@@ -92,9 +92,7 @@ def _private_folder() -> Path:
     for parent in folder.parents:  # who can write there can put another folder in its place
         mode = parent.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            raise OSError(
-                f"everybody can write to {parent}: name another folder by XDG_CACHE_HOME"
-            )
+            raise OSError(f"everybody can write to {parent}: name another folder by XDG_CACHE_HOME")
     return folder
 
 

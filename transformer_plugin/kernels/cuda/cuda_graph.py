@@ -7,14 +7,18 @@ import logging
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from ...modules.attention import MultiHeadAttention
+from ...modules.decoder import Decoder
+from ...modules.layers import DecoderLayer
+from ...modules.operation import is_exactly
 from ...modules.packing import Packing
-from ...search.decoder_state import CachedDecoder, StepDecoder, start_decoding
-from ...search.kv_cache import Memory
+from ...search.beam_search import may_have_ended, worth_shrinking
+from ...search.decoder_state import CachedDecoder, start_decoding
+from ...search.kv_cache import KVCache, Memory
 from ..registry import kernel
 from .static_cache import StaticKVCache
 
@@ -25,34 +29,44 @@ Recorder = Callable[[Step], Step]  # of what a step does, which it does not do y
 
 
 def _supports(
-    decoder: StepDecoder,
+    decoder: Decoder,
     memory: Tensor,
     packing: Packing,
     num_hypotheses: int = 1,
     need_weights: bool = False,
-    prepared: Any = None,
 ) -> bool:
     return (
         not need_weights
         and default_recorder(memory.device) is not None
-        and not any(layer.self_attention.window for layer in decoder.layers)
+        and not torch.is_grad_enabled()
+        and all(map(_is_recordable, decoder.layers))
     )
 
 
-@kernel(start_decoding, _supports, stands_for=[start_decoding])
+def _is_recordable(layer: nn.Module) -> bool:
+    """Whether a layer does the same in each step: no code of a user's, which might not."""
+    return (
+        isinstance(layer, DecoderLayer)
+        and is_exactly(layer, DecoderLayer)
+        and not any(module.training for module in layer.modules())
+        and all(is_exactly(sublayer, type(sublayer)) for sublayer in layer.modules())
+        and is_exactly(layer.self_attention, MultiHeadAttention)
+        and is_exactly(layer.encoder_attention, MultiHeadAttention)
+        and not layer.self_attention.window
+    )
+
+
+@kernel(start_decoding, _supports, stands_for=[start_decoding, DecoderLayer, KVCache])
 def start(
-    decoder: StepDecoder,
+    decoder: Decoder,
     memory: Tensor,
     packing: Packing,
     num_hypotheses: int = 1,
     need_weights: bool = False,
-    prepared: Any = None,
 ) -> RecordedDecoder:
     """See ``start_decoding``."""
     memories = [Memory.of(layer.encoder_attention, memory, packing) for layer in decoder.layers]
-    cache = StaticKVCache(
-        memories, num_hypotheses, packing.max_length, decoder.max_positions()
-    )
+    cache = StaticKVCache(memories, num_hypotheses, packing.max_length, decoder.max_positions())
     recorder = default_recorder(memory.device)
     assert recorder is not None
     return RecordedDecoder(CachedDecoder(decoder, cache), cache, recorder)
@@ -70,9 +84,7 @@ class RecordedDecoder:
         recorder: how to record.
     """
 
-    def __init__(
-        self, decoder: CachedDecoder, cache: StaticKVCache, recorder: Recorder
-    ) -> None:
+    def __init__(self, decoder: CachedDecoder, cache: StaticKVCache, recorder: Recorder) -> None:
         self._decoder, self._cache, self._recorder = decoder, cache, recorder
         self.reorder, self.select = cache.reorder, cache.select
         self._kind: tuple[int, torch.Size] | None = None
@@ -133,3 +145,23 @@ def cuda_graph(step: Step) -> Step:
         return features
 
     return replay
+
+
+def _is_recorded(num_live: int, sentences: Tensor) -> bool:
+    return default_recorder(sentences.device) is not None
+
+
+@kernel(worth_shrinking, _is_recorded)
+def worth_recording(num_live: int, sentences: Tensor) -> bool:
+    """See ``worth_shrinking``; steps of another size are recorded anew, which takes time."""
+    return num_live < 0.5 * sentences.numel()
+
+
+def _is_elsewhere(ended: Tensor) -> bool:
+    return ended.device.type != "cpu"
+
+
+@kernel(may_have_ended, _is_elsewhere)
+def without_asking(ended: Tensor) -> bool:
+    """See ``may_have_ended``; the host does not wait for the GPU to know."""
+    return True

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from ...modules.attention import MultiHeadAttention, attention
-from ...modules.attention_score import AttentionScore
 from ...modules.key_values import sentence_attention
-from ...modules.operation import is_exactly
 from ...modules.packing import Packing
+from ..plain_attention import is_equation_1
 from ..registry import kernel
 
-# torch's own kernel, which the public ways to attention reach with padding or nested tensors alone.
-flash_attention = torch.ops.aten._flash_attention_forward
 _DTYPES = (torch.float16, torch.bfloat16)
 _WIDEST = 256  # numbers a head
 _MULTIPLE = 8
+_UNLIMITED = -1
 _LEAST_CAPABILITY = (8, 0)  # Ampere
 
 
@@ -32,14 +35,23 @@ def _supports(
     return (
         not need_weights
         and _can_read(rows)
-        and is_exactly(module, MultiHeadAttention)
-        and is_exactly(module.score, AttentionScore)
-        and module.score.is_plain
-        and not module.window
-        and not (module.dropout and module.training)
+        and (memory_rows is None or memory_rows.dtype == rows.dtype)
+        and is_equation_1(module)
         and module.d_k == module.d_v <= _WIDEST
         and module.d_k % _MULTIPLE == 0
     )
+
+
+@functools.cache
+def flash_attention() -> Callable[..., Any] | None:
+    """torch's attention over packed rows; None in versions of torch that have none with a scale and
+    a window."""
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        return None
+    has_both = {"scale", "window_size"} <= inspect.signature(varlen_attn).parameters.keys()
+    return varlen_attn if has_both else None
 
 
 def _can_read(rows: Tensor) -> bool:
@@ -50,6 +62,7 @@ def _can_read(rows: Tensor) -> bool:
         and torch.backends.cuda.flash_sdp_enabled()
         and torch.backends.cuda.is_flash_attention_available()
         and torch.cuda.get_device_capability(rows.device) >= _LEAST_CAPABILITY
+        and flash_attention() is not None
     )
 
 
@@ -72,13 +85,14 @@ def packed_flash_attention(
     else:
         q = module.heads(rows.unsqueeze(0), module.d_k)
         k, v = module.memory_heads(memory_rows.unsqueeze(0))
-    context = flash_attention(
+    attend = flash_attention()
+    assert attend is not None
+    before = module.window or _UNLIMITED
+    context = attend(
         *(x.squeeze(0).transpose(0, 1) for x in (q, k, v)),  # [N, H, K]
         *(packing.offsets, key_packing.offsets),
         *(packing.max_length, key_packing.max_length),
-        0.0,  # dropout
-        causal,
-        False,  # no debugging mask
         scale=module.score.scale,
-    )[0]
+        window_size=(before, 0 if causal else before),
+    )
     return context.flatten(1), None

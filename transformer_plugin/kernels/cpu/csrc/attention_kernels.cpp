@@ -3,62 +3,16 @@
 // Plain C functions for attention.py; tensors are given by their first element.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
+#include "matrix.h"
 #include "parallel.h"
 #include "vectors.h"
 
 namespace {
-
-// A matrix in float32, or its transpose: element (i, j) is start[i * row + j * column].
-struct Matrix {
-    const float* start;
-    int64_t row, column;
-};
-
-constexpr int kTile = kLanes / 2;  // rows: with two vectors each, half of the registers
-
-// kRows rows and kVectors vectors of columns of A B, in registers; B and C lie row by row.
-template <int kRows, int kVectors>
-void multiply_tile(Matrix a, const float* b, int64_t b_row, int64_t depth, float* c,
-                   int64_t c_row, bool add) {
-    Floats total[kRows][kVectors];
-    for (int i = 0; i < kRows; ++i)
-        for (int j = 0; j < kVectors; ++j)
-            total[i][j] = add ? load(c + i * c_row + j * kLanes) : Floats{};
-    for (int64_t k = 0; k < depth; ++k) {
-        Floats right[kVectors];
-        for (int j = 0; j < kVectors; ++j) right[j] = load(b + k * b_row + j * kLanes);
-        for (int i = 0; i < kRows; ++i) {
-            const float left = a.start[i * a.row + k * a.column];
-            for (int j = 0; j < kVectors; ++j) total[i][j] += left * right[j];
-        }
-    }
-    for (int i = 0; i < kRows; ++i)
-        for (int j = 0; j < kVectors; ++j) store(total[i][j], c + i * c_row + j * kLanes);
-}
-
-template <int kRows, int kVectors>
-void multiply_rows(Matrix a, int64_t rows, const float* b, int64_t b_row, int64_t depth, float* c,
-                   int64_t c_row, bool add) {
-    for (; rows >= kRows; rows -= kRows) {
-        multiply_tile<kRows, kVectors>(a, b, b_row, depth, c, c_row, add);
-        a.start += kRows * a.row;
-        c += kRows * c_row;
-    }
-    if constexpr (kRows > 1)
-        multiply_rows<kRows / 2, kVectors>(a, rows, b, b_row, depth, c, c_row, add);
-}
-
-// C = A B, or C += A B. A is `rows` x `depth`; the columns of B and C are multiples of kLanes.
-void multiply(Matrix a, int64_t rows, int64_t depth, const float* b, int64_t b_row,
-              int64_t columns, float* c, int64_t c_row, bool add = false) {
-    for (; columns >= 2 * kLanes; columns -= 2 * kLanes, b += 2 * kLanes, c += 2 * kLanes)
-        multiply_rows<kTile, 2>(a, rows, b, b_row, depth, c, c_row, add);
-    if (columns) multiply_rows<kTile, 1>(a, rows, b, b_row, depth, c, c_row, add);
-}
 
 // Rows of a tensor as float32, one behind another, times `factor`. The next head's, on their right,
 // are asked for already.
@@ -104,25 +58,23 @@ struct Sentences {  // as attention.py's
 
 constexpr int64_t kBlock = 64;  // queries of a sentence at a time
 
-// Buffers of one thread, each a multiple of kLanes numbers; what they held is lost by `reserve`.
+// Buffers of one thread, each a multiple of kLanes numbers, in memory that the thread keeps.
 class Scratch {
    public:
-    void reserve(int64_t numbers) {
-        used_ = 0;
-        if (int64_t(room_.size()) < numbers) room_.resize(numbers);
+    explicit Scratch(int64_t numbers) {
+        thread_local std::vector<float> room;
+        if (int64_t(room.size()) < numbers) room.resize(numbers);
+        next_ = room.data();
     }
     float* take(int64_t numbers) {
-        float* start = room_.data() + used_;
-        used_ += in_lanes(numbers);
+        float* const start = next_;
+        next_ += in_lanes(numbers);
         return start;
     }
 
    private:
-    std::vector<float> room_;
-    int64_t used_ = 0;
+    float* next_;
 };
-
-thread_local Scratch scratch;
 
 // One head of one sentence: where its numbers start, and how many there are.
 struct Head {
@@ -155,7 +107,7 @@ void attend(const Sentences& s, int64_t task, const Number* q, const Number* k, 
     const Head head(s, task);
     const int64_t row = in_lanes(head.keys), block = std::min(kBlock, head.queries);
     if (head.keys == 0) return clear(head.queries, s.d_v, out + head.out, s.out_row);
-    scratch.reserve(2 * row * s.d_k + row * s.d_v + block * (s.d_k + s.d_v + row));
+    Scratch scratch(2 * row * s.d_k + row * s.d_v + block * (s.d_k + s.d_v + row));
     float* const keys = scratch.take(row * s.d_k);
     float* const keys_t = scratch.take(row * s.d_k);
     float* const values = scratch.take(row * s.d_v);
@@ -185,7 +137,7 @@ void attend_back(const Sentences& s, int64_t task, const Number* q, const Number
     const Head head(s, task);
     const int64_t row = in_lanes(head.keys), block = std::min(kBlock, head.queries);
     if (head.keys == 0) return clear(head.queries, s.d_k, q_gradient + head.q, s.query_row);
-    scratch.reserve(3 * row * s.d_k + 3 * row * s.d_v + 2 * block * (s.d_k + s.d_v + row));
+    Scratch scratch(3 * row * s.d_k + 3 * row * s.d_v + 2 * block * (s.d_k + s.d_v + row));
     float* const keys = scratch.take(row * s.d_k);
     float* const keys_t = scratch.take(row * s.d_k);
     float* const values_t = scratch.take(row * s.d_v);
@@ -237,6 +189,13 @@ void for_each_head(const Sentences& s, Parallel parallel, int64_t threads, Body 
 }
 
 }  // namespace
+
+// Its size and where its fields are, which a test compares with Python's.
+extern "C" const int64_t sentences_layout[] = {
+    sizeof(Sentences), offsetof(Sentences, count), offsetof(Sentences, heads), offsetof(Sentences,
+    d_k), offsetof(Sentences, d_v), offsetof(Sentences, query_row), offsetof(Sentences, key_row),
+    offsetof(Sentences, out_row), offsetof(Sentences, starts), offsetof(Sentences, key_starts),
+    offsetof(Sentences, causal), offsetof(Sentences, scale)};
 
 // Functions for each type of number.
 #define EXPORT(Number, suffix)                                                                   \

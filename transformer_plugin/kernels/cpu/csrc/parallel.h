@@ -30,13 +30,4 @@ void for_each(int64_t count, Parallel parallel, int64_t threads, Body body) {
         take_part(&work);
 }
 
-// body(row) for rows below count, `together` of them one after the other.
-template <class Body>
-void for_each_row(int64_t count, int64_t together, Parallel parallel, int64_t threads, Body body) {
-    for_each((count + together - 1) / together, parallel, threads, [=](int64_t task) {
-        const int64_t end = std::min(count, (task + 1) * together);
-        for (int64_t row = task * together; row < end; ++row) body(row);
-    });
-}
-
 }  // namespace

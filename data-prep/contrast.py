@@ -1,0 +1,43 @@
+"""Write contrastive pairs of the toy grammar, for `transformer-plugin contrast`: sentences of the
+toy corpus's test set with all mistakes of gender, case, number and verb position that can be made
+in them. A table with the columns source, right, wrong, category and distance."""
+
+from __future__ import annotations
+
+import argparse
+from itertools import islice
+from pathlib import Path
+
+from steps.errors import BadInput, exit_cleanly
+from toy.contrast import mistakes
+from toy.corpus import SEED, SIZES, new_sentences
+from transformer_plugin.files import atomic_write
+
+
+def table(seed: int, sentences: int) -> str:
+    """The pairs of the first sentences of the corpus, which are its test set."""
+    lines = ["source\tright\twrong\tcategory\tdistance\n"]
+    for sentence, english, german in islice(new_sentences(seed), sentences):
+        for found in mistakes(sentence):
+            distance = "" if found.distance is None else found.distance
+            lines.append(f"{english}\t{german}\t{found.wrong}\t{found.category}\t{distance}\n")
+    return "".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", required=True, type=Path, help="the table, FILE.tsv")
+    parser.add_argument("--seed", type=int, default=SEED, help="default %(default)s")
+    parser.add_argument("--sentences", type=int, default=SIZES["test"], help="of the test set"
+                        " (default %(default)s, all)")  # fmt: skip
+    args = parser.parse_args()
+    if args.sentences < 1:
+        raise BadInput("expected --sentences of at least 1")
+    text = table(args.seed, args.sentences)
+    with atomic_write(args.output) as file:
+        file.write(text)
+    print(f"{text.count(chr(10)) - 1:,} pairs: {args.output}")
+
+
+if __name__ == "__main__":
+    exit_cleanly(main)

@@ -1,0 +1,105 @@
+"""Corpus manifests: the files of a corpus, their addresses and their checksums.
+
+A manifest is corpora/NAME.json, with
+
+    addresses      folders on the web that hold the files, in the order to try
+    mirror_folder  the folder of this corpus below DATA_MIRROR
+    languages      of the corpus
+    splits         train, valid, test: the parts that are joined to it, FILE or
+                   ARCHIVE!MEMBER, where {language} is either side's and {role} is "src" or "ref";
+                   or {"every": N}: every Nth training pair is held out, once the pairs are clean
+    variants       name: further parts of train; the first is the default (optional)
+    pairs          split: their number in the public corpus, where known (optional)
+    files          name: {size, sha256 or md5}, where known
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steps.errors import BadInput
+from text.parallel import SPLITS
+
+CORPORA = Path(__file__).resolve().parents[1] / "corpora"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One side of one part of a split: a file, or a member of an archive."""
+
+    file: str
+    member: str | None
+
+    @property
+    def name(self) -> str:
+        """FILE or ARCHIVE!MEMBER."""
+        return f"{self.file}!{self.member}" if self.member else self.file
+
+
+def read_manifest(corpus: str) -> dict[str, Any]:
+    """The manifest of a corpus named in corpora/, or at a path that ends in .json."""
+    path = Path(corpus) if corpus.endswith(".json") else CORPORA / f"{corpus}.json"
+    if not path.is_file():
+        known = ", ".join(["toy", *sorted(found.stem for found in CORPORA.glob("*.json"))])
+        raise BadInput(f"there is no corpus '{corpus}' ({path} is missing); known: {known}; files "
+                       "of your own are given by --train, --valid and --test (TRAIN, VALID and "
+                       "TEST of an experiment)")
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        for key in ("addresses", "mirror_folder", "languages", "files"):
+            manifest[key]
+        for split in SPLITS:
+            manifest["splits"][split]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{path} is not a manifest: {error!r}; see corpora/multi30k.json") from None
+    return manifest
+
+
+def held_out(manifest: dict[str, Any]) -> int | None:
+    """N when every Nth training pair is the validation set, else None."""
+    valid = manifest["splits"]["valid"]
+    return valid["every"] if isinstance(valid, dict) else None
+
+
+def parts(
+    manifest: dict[str, Any], source: str, target: str, variant: str
+) -> dict[str, list[tuple[Part, Part]]]:
+    """{split: its parts in order, each as (source side, target side)}; no valid if held out.
+
+    Args:
+        variant: of the corpus; "" is its first.
+
+    BadInput on a language or variant that the corpus does not have, and on a file that the manifest
+    does not list.
+    """
+    for language in (source, target):
+        if language not in manifest["languages"]:
+            known = ", ".join(manifest["languages"])
+            raise BadInput(f"the corpus has no '{language}', only {known}")
+    variants = manifest.get("variants", {})
+    if variant and variant not in variants:
+        known = ", ".join(variants) or "none"
+        raise BadInput(f"the corpus has no variant '{variant}'; it has: {known}")
+    more = variants.get(variant or next(iter(variants), ""), [])
+
+    found: dict[str, list[tuple[Part, Part]]] = {}
+    for split in SPLITS:
+        if split == "valid" and held_out(manifest):
+            continue
+        patterns = manifest["splits"][split]
+        patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+        if split == "train":
+            patterns += more
+        found[split] = []
+        for pattern in patterns:
+            sides = []
+            for language, role in ((source, "src"), (target, "ref")):
+                file, _, member = pattern.format(language=language, role=role).partition("!")
+                if file not in manifest["files"]:
+                    raise BadInput(f"the manifest does not list {file} under files")
+                sides.append(Part(file, member or None))
+            found[split].append((sides[0], sides[1]))
+    return found

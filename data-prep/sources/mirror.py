@@ -1,0 +1,76 @@
+"""The files of a corpus, from its public addresses or from a mirror.
+
+DATA_MIRROR, a folder or an address, replaces the public addresses. File `wmt13/NAME` is looked for
+there as CORPUS/NAME, wmt13/NAME and NAME. The files of a folder are read in place. A folder with
+another edition of a file lists it in its SHA256SUMS (lines of `sha256  PATH`), which counts instead
+of the manifest's sizes and checksums.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import urllib.parse
+import urllib.request
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from sources.checksums import Expected, read_checksums
+from sources.download import download, first_that_works
+from steps.errors import BadInput
+from transformer_plugin.lock import file_lock
+
+ADVICE = ("Try again, or set DATA_MIRROR to a folder that holds intact files (one that holds other "
+          "editions lists them in a SHA256SUMS)")
+
+
+def fetch_file(manifest: dict[str, Any], file: str, downloads: Path) -> Path:
+    """A local path of the file, complete and checked; BadInput when it is found nowhere."""
+    expected = Expected.of(manifest["files"][file])
+    mirror = os.environ.get("DATA_MIRROR", "")
+    if not mirror:
+        places = [(address, file) for address in manifest["addresses"]]
+    else:
+        base = mirror if "://" in mirror else Path(mirror).resolve().as_uri()
+        name = PurePosixPath(file).name
+        names = dict.fromkeys((f"{manifest['mirror_folder']}/{name}", file, name))
+        places = [(base.rstrip("/") + "/", name) for name in names]
+        if base.startswith("file:"):  # those with the file, or the first for the message
+            places = [place for place in places if _local(*place).is_file()] or places[:1]
+    # WMT's archives, in folders of their own, serve several corpora.
+    path = downloads / (file if "/" in file else f"{manifest['mirror_folder']}/{file}")
+    return first_that_works(
+        [lambda base=base, name=name: _fetch_from(base, name, path, expected)
+         for base, name in places],
+        ADVICE,
+    )
+
+
+def _local(base: str, name: str) -> Path:
+    return Path(urllib.request.url2pathname(urllib.parse.urlsplit(base).path)) / name
+
+
+def _fetch_from(base: str, name: str, path: Path, expected: Expected) -> Path:
+    """The file `name` below `base`: in place when that is a folder, else downloaded to `path`."""
+    if base.startswith("file:"):
+        local = _local(base, name)
+        if not local.is_file():
+            raise BadInput(f"{local} is missing")
+        own = read_checksums(_local(base, "SHA256SUMS")).get(name)
+        if own is not None and own != expected.sha256:
+            print(f"[raw] {local}: checked by the mirror's own SHA256SUMS", file=sys.stderr)
+            expected = Expected(sha256=own)
+        expected.check(local, str(local))
+        expected.report_unknown(local)
+        return local
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with file_lock(path.with_name(f".{path.name}.lock"), f"the download of {path.name}"):
+        if path.is_file():
+            try:
+                expected.check(path, str(path))
+                return path
+            except BadInput as failure:
+                print(f"[raw] {failure}: fetched again", file=sys.stderr)
+        download(base + name, path, expected)
+    expected.report_unknown(path)
+    return path

@@ -1,0 +1,112 @@
+"""Parallel files of the user as a corpus: PREFIX.LANGUAGE or PREFIX.LANGUAGE.gz.
+
+A broken line is an error here. Public corpora are known to have some, which clean.py drops and
+counts; in a user's own file one shows that something went wrong.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from steps.errors import BadInput
+from steps.progress import progress
+from steps.step import run_step
+from text.line_checks import MAX_LINE_BYTES, is_valid, line_error
+from text.parallel import SPLITS
+from transformer_plugin.files import checksum
+
+BLOCK = 1 << 20  # bytes
+
+
+def resolve(prefixes: str, split: str, language: str) -> list[Path]:
+    """The files of one side of a split; BadInput when one is missing."""
+    if not prefixes:
+        raise BadInput(
+            f"--{split} is missing: files of your own are given for train, valid and test "
+            "(data-prep/split.py makes three of one)"
+        )
+    paths = []
+    for prefix in prefixes.split(","):
+        plain, packed = Path(f"{prefix}.{language}"), Path(f"{prefix}.{language}.gz")
+        if not plain.is_file() and not packed.is_file():
+            raise BadInput(f"there is neither {plain} nor {packed}: --{split} is the part of the "
+                           "name before the language")
+        paths.append(plain if plain.is_file() else packed)
+    return paths
+
+
+def blocks(path: Path) -> Iterator[bytes]:
+    """The uncompressed bytes of a file, in blocks of whole lines.
+
+    A block may also be the beginning of a line that is too long, which is never in memory whole.
+    """
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+        rest = b""
+        try:
+            while block := stream.read(BLOCK):
+                lines, end, tail = block.rpartition(b"\n")
+                if end:
+                    yield rest + lines + end
+                    rest = tail
+                else:
+                    rest += block
+                if len(rest) > MAX_LINE_BYTES:
+                    yield rest
+                    rest = b""
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise BadInput(f"{path} is truncated or not a gzip file ({error})") from None
+        if rest:
+            yield rest
+
+
+def copy_checked(path: Path, output: Path) -> int:
+    """Add the lines of `path` to `output` and return their number; BadInput at a broken line."""
+    lines = 0
+    with output.open("ab") as file, progress(f"[raw] {path}", None, "lines") as bar:
+        for block in blocks(path):
+            if not is_valid(block, first=not lines):
+                for number, line in enumerate(block.split(b"\n"), start=lines + 1):
+                    if error := line_error(line, first=number == 1):
+                        raise BadInput(f"{path}, line {number:,}: {error}")
+            block = block if block.endswith(b"\n") else block + b"\n"
+            block = block.replace(b"\r\n", b"\n").replace(b"\r", b" ")
+            file.write(block)
+            lines += block.count(b"\n")
+            bar.update(block.count(b"\n"))
+    if not lines:
+        raise BadInput(f"{path} is empty: expected one sentence a line")
+    return lines
+
+
+def copy_pairs(sides: Sequence[Path], outputs: Sequence[Path]) -> int:
+    """Add two aligned files to two others and return their number of lines; BadInput when it
+    differs."""
+    counts = [copy_checked(path, output) for path, output in zip(sides, outputs, strict=True)]
+    if counts[0] != counts[1]:
+        raise BadInput(
+            f"{sides[0]} has {counts[0]:,} lines but {sides[1]} has {counts[1]:,}: "
+            "the sides are misaligned; restore both files from the same source"
+        )
+    return counts[0]
+
+
+def fetch(prefixes: dict[str, str], source: str, target: str, output: Path) -> None:
+    """Fill the folder `output` from {split: PREFIX[,PREFIX]}, unless that is already done."""
+    files = {split: list(zip(resolve(prefixes[split], split, source),
+                             resolve(prefixes[split], split, target), strict=True))
+             for split in SPLITS}
+
+    def work(folder: Path) -> None:
+        for split in SPLITS:
+            outputs = [folder / f"{split}.{language}" for language in (source, target)]
+            pairs = sum(copy_pairs(sides, outputs) for sides in files[split])
+            print(f"[raw] {split}: {pairs:,} pairs", file=sys.stderr)
+
+    contents = {split: [[checksum(path) for path in sides] for sides in files[split]]
+                for split in SPLITS}
+    run_step(output, inputs=[], work=work,
+                settings={"files": contents, "languages": [source, target]})

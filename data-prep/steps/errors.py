@@ -1,0 +1,27 @@
+"""Errors of data-prep: one clear message and status 2, no traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+
+class BadInput(Exception):
+    """The input or an option is wrong; the message names the file and what to do about it."""
+
+
+def exit_cleanly(main: Callable[[], None]) -> None:
+    """Run `main`; turn bad input, full disks and Ctrl-C into a message and an exit status."""
+    step = sys.argv[0].rsplit("/", 1)[-1]
+    try:
+        main()
+    except BadInput as error:
+        print(f"{step}: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"{step}: {where}{error.strerror or error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print(f"{step}: interrupted; no output is half-written", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,29 @@
+"""How far a long step is: a bar on a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from tqdm import tqdm
+
+tqdm.monitor_interval = 0  # no thread: worker processes are forked
+
+
+def progress(
+    description: str, total: int | None, unit: str, items: Iterable[Any] | None = None,
+    done: int = 0,
+) -> tqdm:
+    """A bar that `update(count)` moves, or iteration over `items`. Nothing is shown of what takes
+    less than two seconds.
+
+    Args:
+        total: None where it is not known.
+        done: by an earlier run.
+    """
+    terminal = sys.stderr.isatty()
+    return tqdm(
+        items, desc=description, total=total, initial=done, unit=f" {unit}", unit_scale=True,
+        delay=2, mininterval=0.2 if terminal else 30, dynamic_ncols=True, leave=not terminal,
+    )

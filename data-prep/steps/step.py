@@ -1,0 +1,57 @@
+"""A step writes a whole folder or nothing, and is skipped only when it would write the same again.
+
+The output folder is filled under a temporary name beside it and then moved. A done-file
+`.done/NAME.json` beside the folder records the step's settings and the sha256 of every input and
+output file.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from steps.errors import BadInput
+from transformer_plugin.files import atomic_folder, remove_unfinished
+from transformer_plugin.lock import file_lock
+from transformer_plugin.runs.done_file import DoneFile
+
+PATIENCE = 2.0  # seconds for the worker processes of a step that was killed
+
+
+def run_step(
+    output: Path,
+    inputs: Sequence[Path],
+    settings: dict[str, Any],
+    work: Callable[[Path], None],
+) -> None:
+    """Fill the folder `output` by `work(temporary_folder)`, unless that is already done.
+
+    A link to a folder, perhaps on another disk, stays: the folder that it leads to is filled.
+    Raises BadInput when an input is missing or a file is in the way, and LockedError when another
+    process writes the folder; whatever is raised, `output` is as it was.
+    """
+    name, target = output.name, output.resolve()
+    for path in inputs:
+        if not path.is_file():
+            raise BadInput(f"{path} is missing: run the step that writes it first")
+    if target.exists() and not target.is_dir():
+        raise BadInput(f"{target} is a file, expected a folder (or nothing): move it away")
+    lock = output.parent / ".done" / f"{name}.lock"
+    with file_lock(lock, f"the step that writes {output}", PATIENCE):
+        done_file = DoneFile(output.parent, name, settings, inputs)
+        if target.is_dir() and done_file.is_current(_files(target)):
+            print(f"[{name}] already done: same inputs, same settings", file=sys.stderr)
+            return
+        remove_unfinished(target)
+        with atomic_folder(target) as folder:
+            work(folder)
+            done_file.clear()
+        done_file.write(_files(target))
+    print(f"[{name}] written to {output}", file=sys.stderr)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of a step's output; logs may change."""
+    return [path for path in folder.iterdir() if path.is_file() and path.suffix != ".log"]

@@ -1,0 +1,1 @@
+"""Lines, words and subwords of parallel text."""

@@ -1,0 +1,46 @@
+"""Lines that cannot be sentences: wrong encodings, NUL bytes, lines without end."""
+
+from __future__ import annotations
+
+import codecs
+
+MAX_LINE_BYTES = 100_000  # some hundred times a sentence
+
+MARKS = {codecs.BOM_UTF8: "UTF-8", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
+
+
+def line_error(line: bytes, first: bool = False) -> str | None:
+    """What is wrong with a line, and what to do about it; None if nothing is.
+
+    Args:
+        line: without its line feed.
+        first: whether it is the first of its file.
+    """
+    for mark, encoding in MARKS.items():
+        if first and line.startswith(mark):
+            return (f"a byte-order mark ({encoding}); write the file again as UTF-8 without one"
+                    + (" (sed -i '1s/^\\xEF\\xBB\\xBF//' FILE)" if encoding == "UTF-8" else ""))
+    if len(line) > MAX_LINE_BYTES:
+        return f"above {MAX_LINE_BYTES:,} bytes, no sentence; expected one sentence a line"
+    if b"\0" in line:
+        return f"a NUL byte at byte {line.index(0) + 1}; the file is damaged, or not UTF-8 text"
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"not valid UTF-8 at byte {error.start + 1}; convert the file or correct the line"
+    return None
+
+
+def is_valid(block: bytes, first: bool = False) -> bool:
+    """Whether `line_error` is None for every line of a block; faster than asking for each."""
+    if b"\0" in block:
+        return False
+    if max(map(len, block.split(b"\n"))) > MAX_LINE_BYTES:
+        return False
+    if first and any(block.startswith(mark) for mark in MARKS):
+        return False
+    try:
+        block.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,82 @@
+"""Parallel text: one sentence a line; line n of one file is the translation of line n of the other.
+
+Only a line feed ends a line, so that the lines of both sides are counted in the same way. The text
+that fetch.py and split.py write has no carriage returns, because many programs end a line there:
+one before a line feed is removed, any other becomes a space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from steps.errors import BadInput
+
+SPLITS = ("train", "valid", "test")
+
+
+def side_paths(folder: Path, languages: Iterable[str]) -> list[Path]:
+    """The six files of a corpus folder: SPLIT.LANGUAGE, split by split."""
+    return [folder / f"{split}.{language}" for split in SPLITS for language in languages]
+
+
+def check_languages(source: str, target: str) -> None:
+    """BadInput unless the languages differ: files are named by them."""
+    if source == target:
+        raise BadInput(f"--source and --target are both '{source}': give two languages")
+
+
+def without_returns(line: bytes) -> bytes:
+    """A line without its line feed, and without carriage returns."""
+    return line.removesuffix(b"\n").removesuffix(b"\r").replace(b"\r", b" ")
+
+
+def read_bytes(path: Path) -> Iterator[bytes]:
+    """The lines of a file without their line feeds."""
+    if not path.is_file():
+        raise BadInput(f"{path} is missing: run the step that writes it first")
+    with path.open("rb") as stream:
+        for line in stream:
+            yield line.removesuffix(b"\n")
+
+
+def decode(line: bytes, path: Path, number: int) -> str:
+    """A line as text; BadInput names the file, the line and the byte that is not UTF-8."""
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{path}, line {number}, byte {error.start + 1}: not valid UTF-8; "
+            "convert the file to UTF-8 or correct the line"
+        ) from None
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 file."""
+    for number, line in enumerate(read_bytes(path), start=1):
+        yield decode(line, path, number)
+
+
+def count_lines(path: Path) -> int:
+    """Number of lines; a last line without a line feed counts."""
+    if not path.is_file():
+        raise BadInput(f"{path} is missing: run the step that writes it first")
+    lines, end = 0, b"\n"
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            lines += block.count(b"\n")
+            end = block[-1:]
+    return lines + (end != b"\n")
+
+
+def check_aligned(source: Path, target: Path) -> int:
+    """Number of pairs; BadInput when the sides differ in length or are empty."""
+    lines, others = count_lines(source), count_lines(target)
+    if lines != others:
+        raise BadInput(
+            f"{source} has {lines:,} lines but {target} has {others:,}: the sides are misaligned; "
+            "restore both files from the same source"
+        )
+    if not lines:
+        raise BadInput(f"{source} is empty: expected one sentence a line")
+    return lines

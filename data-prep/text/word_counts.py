@@ -1,0 +1,47 @@
+"""Word counts of a large text, from which byte-pair encoding is learnt.
+
+Both kinds of subwords are learnt from these counts instead of from sentences. The merges are the
+same, as no merge crosses a space; the whole corpus counts, not a sample of it, and memory is
+bounded by the number of different words.
+
+The names of special symbols are counted in two parts, "<" and "/s>". Otherwise fairseq could take a
+piece for such a symbol, and sentencepiece would leave out their letters.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+from steps.progress import progress
+from steps.workers import line_blocks, ordered_map
+
+MAX_WORDS = 4_000_000  # about 0.5 GB
+# Of fairseq and sentencepiece; with U+2585, for which sentencepiece leaves out the whole word.
+SPECIAL = re.compile("<(?=/?s>|unk>|pad>)|\u2585")
+
+
+def count_block(block: bytes) -> tuple[Counter[str], int]:
+    """The words of a block of lines, and its bytes."""
+    return Counter(SPECIAL.sub(r" \g<0> ", block.decode("utf-8")).split()), len(block)
+
+
+def count_words(texts: list[Path], workers: int, most: int = MAX_WORDS) -> Counter[str]:
+    """The words of all texts, most frequent first, ties in the order of their code points.
+
+    Whenever there are more than `most`, those with a count of 1 are dropped.
+    """
+    counts: Counter[str] = Counter()
+    for text in texts:
+        with progress(f"[subwords] words of {text.name}", text.stat().st_size, "bytes") as bar:
+            for block, size in ordered_map(count_block, line_blocks(text), workers):
+                counts.update(block)
+                bar.update(size)
+                if len(counts) > most:
+                    before = len(counts)
+                    counts = Counter({word: count for word, count in counts.items() if count > 1})
+                    print(f"[subwords] {before:,} words: {before - len(counts):,} that came once "
+                          "are dropped", file=sys.stderr)
+    return Counter(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))

@@ -1,0 +1,141 @@
+"""Contrastive pairs of toy sentences: the right German, and one with a single mistake.
+
+    gender    a determiner (with its adjective) of another gender
+    case      an object in the accusative for the dative, or the other way round
+    number    a finite verb in the plural of a singular subject, or the other way round
+    position  a finite verb second for last, or behind the subject for before it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from toy import german
+from toy.nouns import Noun
+from toy.syntax import (
+    Attempt,
+    Clause,
+    Linked,
+    Name,
+    NounPhrase,
+    Pronoun,
+    Question,
+    Sentence,
+    Statement,
+    person_and_number,
+)
+
+CATEGORIES = ("gender", "case", "number", "position")
+OTHER_CASE = {"object": "dat", "beneficiary": "dat", "receiver": "acc", "companion": "acc"}
+MARK = "§"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """Of a German sentence. `distance` is in words, 1 for neighbours, between those that must
+    agree, or that the verb was moved; None where neither is meant."""
+
+    category: str
+    wrong: str
+    distance: int | None = None
+
+
+def mistakes(sentence: Sentence) -> list[Mistake]:
+    """All that can be made in a sentence; each is wrong, whatever is meant."""
+    right = german.say(sentence)
+    found = [
+        mistake
+        for clause, put in _clauses(sentence)
+        for kind in (_gender, _case, _number)
+        for mistake in kind(clause, put)
+    ]
+    for misplaced in _misplaced(sentence):
+        wrong = german.say(misplaced)
+        if wrong != right:
+            found.append(Mistake("position", wrong, _moved(right.split(), wrong.split())))
+    unlike = {mistake.wrong: mistake for mistake in reversed(found) if mistake.wrong != right}
+    return [mistake for mistake in found if unlike.get(mistake.wrong) is mistake]
+
+
+Put = Callable[[Clause], Sentence]  # the sentence with another clause
+
+
+def _clauses(sentence: Sentence) -> list[tuple[Clause, Put]]:
+    match sentence:
+        case Linked(main, _, subordinate):
+            return [(main, lambda clause: replace(sentence, main=clause)),
+                    (subordinate, lambda clause: replace(sentence, subordinate=clause))]
+        case Attempt(main):
+            return [(main, lambda clause: replace(sentence, main=clause))]
+        case Statement(clause) | Question(clause):
+            return [(clause, lambda clause: replace(sentence, clause=clause))]
+
+
+def _gender(clause: Clause, put: Put) -> Iterator[Mistake]:
+    """Nouns whose singular is their plural too, or whose form hangs on the gender, are left out."""
+    for role in ("subject", *OTHER_CASE):
+        phrase = getattr(clause, role)
+        if not isinstance(phrase, NounPhrase) or phrase.plural or phrase.relative:
+            continue
+        noun = phrase.noun
+        if noun.german == noun.german_plural or _weak(noun):
+            continue
+        for gender in "mfn".replace(noun.gender, ""):
+            wrong = replace(phrase, noun=replace(noun, gender=gender))
+            said = german.say(put(replace(clause, **{role: wrong})))
+            yield Mistake("gender", said, 1 + bool(phrase.adjective))
+
+
+def _weak(noun: Noun) -> bool:
+    """Of the weak declension: "den Studenten" is one in the accusative or several in the dative."""
+    return noun.gender == "m" and noun.german_genitive.endswith("n")
+
+
+def _case(clause: Clause, put: Put) -> Iterator[Mistake]:
+    """Not of nouns of the weak declension."""
+    for role, case in OTHER_CASE.items():
+        phrase = getattr(clause, role)
+        if isinstance(phrase, NounPhrase) and not _weak(phrase.noun):
+            wrong = replace(clause, **{role: replace(phrase, case=case)})
+            yield Mistake("case", german.say(put(wrong)))
+
+
+def _number(clause: Clause, put: Put) -> Iterator[Mistake]:
+    """Not of "sie", which is she and they."""
+    subject, who = clause.subject, person_and_number(clause.subject)
+    if who == "I" or subject in (Pronoun("she"), Pronoun("they")):
+        return
+    said = german.say(put(replace(clause, agrees_with="they" if who == "he" else "he")))
+    marked = replace(clause, subject=_marked(subject), agrees_with=who)
+    words = german.say(put(marked)).split()
+    (head,) = (i for i, word in enumerate(words) if MARK in word)
+    right, wrong = german.say(put(clause)).split(), said.split()
+    differing = [i for i, (one, other) in enumerate(zip(right, wrong, strict=True)) if one != other]
+    if differing:
+        yield Mistake("number", said, abs(differing[0] - head))
+
+
+def _marked(subject: NounPhrase | Pronoun | Name) -> NounPhrase | Name:
+    """The subject with the mark for its head."""
+    if isinstance(subject, NounPhrase):
+        return replace(subject, noun=replace(subject.noun, german=MARK, german_plural=MARK))
+    return Name((*subject.names[:-1], MARK) if isinstance(subject, Name) else (MARK,))
+
+
+def _misplaced(sentence: Sentence) -> Iterator[Sentence]:
+    match sentence:
+        case Statement(clause, front) if front != "subject":
+            yield replace(sentence, clause=replace(clause, misplaced=True))
+        case Linked(main, _, subordinate, subordinate_first):
+            yield replace(sentence, subordinate=replace(subordinate, misplaced=True))
+            if subordinate_first:
+                yield replace(sentence, main=replace(main, misplaced=True))
+
+
+def _moved(right: list[str], wrong: list[str]) -> int:
+    """Over how many words: all that differ but one."""
+    begin = next(i for i, pair in enumerate(zip(right, wrong, strict=False)) if pair[0] != pair[1])
+    end = next(i for i, pair in enumerate(zip(right[::-1], wrong[::-1], strict=False))
+               if pair[0] != pair[1])  # fmt: skip
+    return max(1, len(right) - begin - end - 1)

@@ -1,0 +1,255 @@
+"""Exchange with stock fairseq: the same logits, and every bit there and back."""
+
+from __future__ import annotations
+
+import itertools
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from fairseq.models.transformer import TransformerModel
+from fairseq.optim.adam import Adam as StockAdam
+from omegaconf import OmegaConf
+
+from transformer_plugin.checkpoint_error import CheckpointError
+from transformer_plugin.checkpoints.exchange.conversion import convert
+from transformer_plugin.checkpoints.exchange.stock_settings import NoSuchForm, to_plugin, to_stock
+from transformer_plugin.config import completed
+from transformer_plugin.model import VaswaniTransformer
+from transformer_plugin.modules.adam import Adam
+
+PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
+LEARNED = {"encoder_learned_pos": True, "decoder_learned_pos": True}
+POSITIONS = {"max_source_positions": 64, "max_target_positions": 64}
+UNTIED = {"share_all_embeddings": False}
+HALF = UNTIED | {"share_decoder_input_output_embed": True}
+
+
+def trained(model, optimizer_class, sample):
+    """The optimizer of ``model`` after an update."""
+    optimizer = optimizer_class(model.parameters(), lr=1e-3)
+    model(**sample["net_input"])[0].square().mean().backward()
+    optimizer.step()
+    return optimizer
+
+
+def header(model, args, optimizer) -> dict:
+    return {
+        "args": None,
+        "cfg": {"model": args, "task": {"_name": "translation", "source_lang": "en"}},
+        "model": model.state_dict(),
+        "last_optimizer_state": optimizer.state_dict(),
+        "optimizer_history": [{"criterion_name": "LabelSmoothedCrossEntropyCriterion"}],
+    }
+
+
+@pytest.fixture(params=[{}, PRE_NORM, LEARNED, UNTIED, HALF], ids=str)
+def stock(request, build_stock, batch):
+    model = build_stock(**POSITIONS, **request.param)
+    optimizer = trained(model, StockAdam, batch([7, 4, 6], [3, 6, 5]))
+    return model, optimizer, header(model, stock_settings(request.param), optimizer)
+
+
+def stock_settings(given):
+    sizes = {"encoder_layers": 2, "decoder_layers": 2, "encoder_embed_dim": 32}
+    sizes |= {"encoder_ffn_embed_dim": 64, "encoder_attention_heads": 4}
+    sizes |= {"decoder_attention_heads": 4, "share_all_embeddings": True, "dropout": 0.0}
+    return Namespace(**(sizes | POSITIONS | given))
+
+
+def test_stock_computes_the_same_as_ours_and_training_goes_on(stock, build, batch):
+    model, optimizer, state = stock
+    converted = convert(state, "plugin")
+    ours = build(**{k: v for k, v in converted["cfg"]["model"].items() if k != "_name"})
+    ours.load_state_dict(converted["model"])
+    again = Adam(ours.parameters(), lr=1e-3)
+    again.load_state_dict(converted["last_optimizer_state"])
+    sample = batch([7, 4, 6], [3, 6, 5])
+    real = sample["target"].ne(1)
+    for _ in range(3):
+        expected, logits = (m(**sample["net_input"])[0][real] for m in (model, ours))
+        torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-5)
+        for side, output in ((optimizer, expected), (again, logits)):
+            side.zero_grad()
+            output.square().mean().backward()
+            side.step()
+
+
+def test_there_and_back_is_bit_identical(stock):
+    _, _, state = stock
+    back = convert(convert(state, "plugin"), "stock")
+    assert back["model"].keys() == state["model"].keys()
+    for name, tensor in state["model"].items():
+        assert torch.equal(back["model"][name], tensor), name
+    before, after = (s["last_optimizer_state"]["state"] for s in (state, back))
+    assert before.keys() == after.keys()
+    for key, entry in before.items():
+        assert entry["step"] == after[key]["step"]
+        for moment in ("exp_avg", "exp_avg_sq"):
+            assert torch.equal(entry[moment], after[key][moment])
+    assert back["optimizer_history"] == state["optimizer_history"]
+
+
+def test_one_flat_vector_is_reordered_as_its_parts_are(stock):
+    _, _, state = stock
+    parts = state["last_optimizer_state"]
+    flat = {
+        m: torch.cat([parts["state"][k][m].flatten() for k in sorted(parts["state"])])
+        for m in ("exp_avg", "exp_avg_sq")
+    }
+    joined = parts | {"state": {0: {"step": 1, **flat}}}
+    result = convert(state | {"last_optimizer_state": joined}, "plugin")["last_optimizer_state"]
+    apart = convert(state, "plugin")["last_optimizer_state"]["state"]
+    for moment, vector in flat.items():
+        expected = torch.cat([entry[moment].flatten() for entry in apart.values()])
+        assert torch.equal(result["state"][0][moment], expected)
+        assert not torch.equal(expected, vector)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("layer_norm_eps", 0.1), ("d_k", 5), ("d_v", 9)],
+        *[("attention_score", "dot"), ("attention_window", 2)],
+    ],
+)
+def test_what_stock_cannot_hold_is_named(name, value, stock_switches):
+    with pytest.raises(NoSuchForm, match=f"--{name.replace('_', '-')} {value}"):
+        to_stock(stock_switches | {name: value})
+
+
+@pytest.mark.parametrize("encoding", ["paper", "t2t"])
+def test_the_papers_model_becomes_a_stock_one_with_learned_positions(
+    build, batch, toy_task, encoding
+):
+    """Its logits are ours up to the epsilon of the norms, for sentences as long as its tables."""
+    longest = POSITIONS["max_source_positions"]
+    ours = build(positional_encoding=encoding, **POSITIONS).eval()
+    optimizer = trained(ours, Adam, batch([7, 4], [3, 6]))
+    state = header(ours, dict(ours.cfg) | {"_name": "vaswani_tiny"}, optimizer)
+    converted = convert(state, "stock")
+    assert not converted["last_optimizer_state"]
+    stock = TransformerModel.build_model(converted["cfg"]["model"], toy_task).eval()
+    stock.load_state_dict(converted["model"])
+    sample = batch([longest, 4, 9], [6, longest, 5])
+    real = sample["target"].ne(1)
+    expected, found = (m(**sample["net_input"])[0][real] for m in (ours, stock))
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    again = convert(converted, "plugin")
+    assert again["cfg"]["model"]["positional_encoding"] == "learned"
+    for name, tensor in state["model"].items():
+        assert torch.equal(again["model"][name], tensor), name
+
+
+REFUSED = {
+    "activation_fn": "gelu",
+    "adaptive_softmax_cutoff": "5,9",
+    "adaptive_input": True,
+    "layernorm_embedding": True,
+    "no_scale_embedding": True,
+    "no_token_positional_embeddings": True,
+    "no_cross_attention": True,
+    "cross_self_attention": True,
+    "no_decoder_final_norm": True,
+    "merge_src_tgt_embed": True,
+    "encoder_layerdrop": 0.1,
+    "decoder_layerdrop": 0.1,
+    "encoder_layers_to_keep": "0,2",
+    "quant_noise_pq": 0.1,
+    "quant_noise_scalar": 0.1,
+    "base_layers": 1,
+    "decoder_embed_dim": 8,
+    "decoder_ffn_embed_dim": 8,
+    "decoder_attention_heads": 2,
+    "decoder_normalize_before": True,
+    "decoder_learned_pos": True,
+    "decoder_output_dim": 8,
+}
+
+
+@pytest.mark.parametrize(("name", "value"), REFUSED.items())
+def test_what_the_plugin_cannot_hold_is_named(name, value):
+    with pytest.raises(NoSuchForm, match=f"--{name.replace('_', '-')} {value}"):
+        to_plugin(stock_settings({name: value}))
+
+
+STOCK_ARCHITECTURES = [
+    *("transformer", "transformer_tiny", "transformer_iwslt_de_en", "transformer_wmt_en_de"),
+    *("transformer_vaswani_wmt_en_de_big", "transformer_vaswani_wmt_en_fr_big"),
+    *("transformer_wmt_en_de_big", "transformer_wmt_en_de_big_t2t"),
+]
+
+
+def test_every_stock_architecture_is_known():
+    known = {name for name, model in ARCH_MODEL_REGISTRY.items() if model is TransformerModel}
+    assert known == set(STOCK_ARCHITECTURES)
+
+
+@pytest.mark.parametrize("architecture", STOCK_ARCHITECTURES)
+def test_every_stock_architecture_converts(architecture, toy_task):
+    for tying in ({"share_all_embeddings": True}, UNTIED, HALF):
+        args = Namespace(arch=architecture, **tying, **POSITIONS)
+        ARCH_CONFIG_REGISTRY[architecture](args)
+        with torch.device("meta"):
+            stock = TransformerModel.build_model(args, toy_task)
+        state = {"cfg": {"model": args}, "model": stock.state_dict()}
+        settings = convert(state, "plugin")["cfg"]["model"]
+        with torch.device("meta"):
+            ours = VaswaniTransformer.build_model(completed(OmegaConf.create(settings)), toy_task)
+        sizes = [sum(p.numel() for p in model.parameters()) for model in (ours, stock)]
+        assert sizes[0] == sizes[1]
+        again = vars(to_stock(settings))
+        usual = {"arch": "transformer"}
+        assert {**vars(args), **usual} == {**vars(args), **again, **usual}
+
+
+def test_another_stock_model_is_refused():
+    with pytest.raises(NoSuchForm, match="--arch lightconv"):
+        convert({"cfg": {"model": Namespace(arch="lightconv")}, "model": {}}, "plugin")
+
+
+def test_the_optimizers_state_is_left_out_where_its_order_is_not_known(build_stock, batch):
+    model = build_stock(**POSITIONS, **UNTIED)
+    optimizer = trained(model, StockAdam, batch([4], [3]))
+    state = header(model, stock_settings(UNTIED), optimizer)
+    tensors = dict(state["model"])
+    tensors["decoder.embed_out"] = tensors.pop("decoder.output_projection.weight")  # fairseq 0.9
+    old = convert(state | {"model": tensors}, "plugin")
+    today = convert(state, "plugin")
+    assert "last_optimizer_state" in today and "last_optimizer_state" not in old
+    for name, tensor in today["model"].items():
+        assert torch.equal(tensor, old["model"][name])
+    sgd = torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.9)
+    sgd.step()
+    other = convert(state | {"last_optimizer_state": sgd.state_dict()}, "plugin")
+    assert "last_optimizer_state" not in other
+
+
+def test_fused_projections_of_old_releases_come_apart(build_stock, batch):
+    model = build_stock(**POSITIONS)
+    state = header(model, stock_settings({}), trained(model, StockAdam, batch([4], [3])))
+    tensors = dict(state["model"])
+    for side, layer, kind in itertools.product(("encoder", "decoder"), "01", ("weight", "bias")):
+        place = f"{side}.layers.{layer}.self_attn"
+        parts = [tensors.pop(f"{place}.{name}_proj.{kind}") for name in "qkv"]
+        tensors[f"{place}.in_proj_{kind}"] = torch.cat(parts)
+    old = convert(state | {"model": tensors}, "plugin")
+    for name, tensor in convert(state, "plugin")["model"].items():
+        assert torch.equal(tensor, old["model"][name])
+    assert "last_optimizer_state" not in old
+
+
+def test_a_tensor_too_few_or_of_another_size_is_named(stock):
+    state = stock[2]
+    tensors = dict(state["model"])
+    bias = tensors.pop("encoder.layers.0.fc1.bias")
+    for found, words in ((None, "no such tensor"), (bias[1:], r"\[63\]")):
+        rest = tensors if found is None else tensors | {"encoder.layers.0.fc1.bias": found}
+        with pytest.raises(CheckpointError, match=rf"fc1\.bias: expected \[64\].* found {words}"):
+            convert(state | {"model": rest}, "plugin")
+
+
+def test_a_checkpoint_of_the_same_side_is_refused(stock):
+    with pytest.raises(CheckpointError, match="stock fairseq's already"):
+        convert(stock[2], "stock")

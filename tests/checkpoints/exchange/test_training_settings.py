@@ -1,0 +1,57 @@
+"""Loss, optimizer and schedule of a run, as the other side's options."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootSchedule
+
+from transformer_plugin.adam import VaswaniAdam
+from transformer_plugin.checkpoints.exchange.training_settings import (
+    resume_flags,
+    training_sections,
+)
+from transformer_plugin.noam import learning_rate
+
+OURS = {
+    "criterion": {"_name": "vaswani_cross_entropy", "label_smoothing": 0.2, "sentence_avg": True},
+    "optimizer": {"_name": "vaswani_adam", "adam_betas": "(0.9, 0.98)", "adam_eps": None},
+    "lr_scheduler": {"_name": "noam", "warmup_updates": 40, "lr": [2.0], "d_model": 64},
+}
+
+
+def test_stocks_schedule_is_noams_one_update_later():
+    section = training_sections(OURS, "stock")["lr_scheduler"]
+    numbers = SimpleNamespace(**{k: v for k, v in section.items() if k != "_name"})
+    adam = SimpleNamespace(adam_betas="(0.9, 0.98)", adam_eps=1e-9, weight_decay=0.0, lr=[1.0])
+    adam.memory_efficient_fp16 = adam.memory_efficient_bf16 = False
+    optimizer = VaswaniAdam(adam, [torch.nn.Parameter(torch.zeros(1))])
+    schedule = InverseSquareRootSchedule(numbers, optimizer)
+    for finished in (1, 20, 39, 40, 41, 500):
+        # fairseq's rate after n finished updates is equation (3)'s of update n, not n + 1.
+        expected = 2.0 * learning_rate(finished, 64, 40)
+        assert schedule.step_update(finished) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_loss_and_adam_keep_their_numbers_there_and_back():
+    stock = training_sections(OURS, "stock")
+    assert stock["criterion"]["_name"] == "label_smoothed_cross_entropy"
+    assert stock["optimizer"]["adam_eps"] == 1e-9  # the plugin's default, section 5.3
+    back = training_sections(stock, "plugin")
+    assert back["criterion"] == OURS["criterion"]
+    assert back["optimizer"]["adam_betas"] == "(0.9, 0.98)"
+
+
+def test_an_unsmoothed_loss_is_the_plugins_without_smoothing():
+    stock = {"criterion": {"_name": "cross_entropy", "sentence_avg": False}}
+    loss = training_sections(stock, "plugin")["criterion"]
+    assert (loss["_name"], loss["label_smoothing"]) == ("vaswani_cross_entropy", 0.0)
+
+
+def test_flags_say_several_learning_rates():
+    fixed = {"_name": "fixed", "lr": [0.1, 0.01]}
+    flags = resume_flags({"model": {"d_model": 64}, "lr_scheduler": fixed}, "plugin")
+    assert flags[flags.index("--lr") + 1] == "0.1,0.01"
+    assert flags[flags.index("--d-model") + 1] == "64"

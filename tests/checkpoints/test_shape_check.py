@@ -1,0 +1,70 @@
+"""A checkpoint whose tensors are not those of its settings is refused by every command."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+
+from transformer_plugin import cli
+
+SIZES = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 32, "d_ff": 64, "num_heads": 4}
+STOCK_SIZES = {"encoder_layers": 2, "decoder_layers": 2, "encoder_embed_dim": 32,
+               "encoder_ffn_embed_dim": 64, "encoder_attention_heads": 4,
+               "decoder_attention_heads": 4, "share_all_embeddings": True}  # fmt: skip
+TASK = {"_name": "vaswani_translation", "source_lang": "en", "target_lang": "de"}
+WRONG = "decoder.layers.1.fc1.weight"
+
+
+@pytest.fixture(params=["plugin", "stock"])
+def state(request, build, build_stock):
+    """A checkpoint of one side, with nothing wrong."""
+    if request.param == "plugin":
+        model, settings = build(), {"_name": "vaswani_base", **SIZES}
+        settings |= {"max_source_positions": 64, "max_target_positions": 64}
+    else:
+        model = build_stock()
+        settings = Namespace(arch="transformer", **STOCK_SIZES)
+    history = [{"num_updates": 1}]
+    cfg = {"model": settings, "task": TASK}
+    return {"args": None, "cfg": cfg, "model": model.state_dict(), "optimizer_history": history}
+
+
+def change(tensors, name):
+    tensors[name] = torch.zeros(3, 5)
+
+
+def leave_out(tensors, name):
+    del tensors[name]
+
+
+@pytest.mark.parametrize("harm", [None, change, leave_out])
+def test_every_command_refuses_it_in_one_line(state, harm, dictionary, tmp_path, capsys):
+    if harm:
+        harm(state["model"], WRONG)
+    path, output = str(tmp_path / "in.pt"), str(tmp_path / "out")
+    torch.save(state, path)
+    for language in ("en", "de"):
+        dictionary.save(str(tmp_path / f"dict.{language}.txt"))
+    other = "stock" if isinstance(state["cfg"]["model"], dict) else "plugin"
+    if other == "stock":  # which has no other positional encoding
+        state["cfg"]["model"] |= {"positional_encoding": "fairseq", "layer_norm_eps": 1e-5}
+        torch.save(state, path)
+    for command in (
+        ["average", "--inputs", path, "--output", output],
+        ["convert", path, output, "--to", other],
+        ["export", path, output, "--data", str(tmp_path), "--to", "ctranslate2", "--force"],
+        ["doctor", "--path", path],
+    ):
+        if command[0] == "export" and not harm:
+            pytest.importorskip("ctranslate2")
+            (tmp_path / "out").unlink()
+        status = cli.main(command)
+        captured = capsys.readouterr()
+        if not harm:
+            assert status == 0, captured
+            continue
+        assert status == (1 if command[0] == "doctor" else 2)
+        (line,) = [x for x in (captured.err + captured.out).splitlines() if WRONG in x]
+        assert f"{path}: {WRONG}: expected [64, 32] by the model's settings, found" in line
+        assert command[0] == "doctor" or captured.err.endswith(f"{line}\n")
+        assert not (tmp_path / "out").exists()

@@ -1,0 +1,103 @@
+"""A step is skipped only when it would write the same again, and never leaves half a folder."""
+
+from __future__ import annotations
+
+import pytest
+from corpus_files import files_of, leftovers
+
+from steps.errors import BadInput
+from steps.step import run_step
+
+
+@pytest.fixture
+def copy_step(tmp_path):
+    """copy_step(**settings) copies run/in.txt to run/out/; returns how often it has worked."""
+    source = tmp_path / "run" / "in.txt"
+    source.parent.mkdir()
+    source.write_text("first\n")
+    calls = []
+
+    def work(folder):
+        calls.append(folder)
+        (folder / "copy.txt").write_text(source.read_text())
+
+    def run(**settings):
+        run_step(tmp_path / "run" / "out", [source], settings, work)
+        return len(calls)
+
+    return run
+
+
+def test_it_is_skipped_when_nothing_changed(copy_step):
+    assert [copy_step(a=1), copy_step(a=1)] == [1, 1]
+
+
+def test_changed_settings_inputs_and_outputs_each_run_it_again(copy_step, tmp_path):
+    output = tmp_path / "run" / "out"
+    assert copy_step(a=1) == 1
+    assert copy_step(a=2) == 2
+    (tmp_path / "run" / "in.txt").write_text("other\n")
+    assert copy_step(a=2) == 3
+    (output / "copy.txt").write_text("tampered, same number of files")
+    assert copy_step(a=2) == 4
+    (output / "copy.txt").unlink()
+    assert copy_step(a=2) == 5
+    (tmp_path / "run/.done/out.json").write_text("{ not json")
+    assert copy_step(a=2) == 6
+    assert files_of(output) == {"copy.txt": b"other\n"}
+    assert copy_step(a=2) == 6 and not leftovers(tmp_path)
+
+
+def test_a_run_directory_may_move(copy_step, tmp_path):
+    copy_step()
+    (tmp_path / "run").rename(tmp_path / "elsewhere")
+    source, output = tmp_path / "elsewhere/in.txt", tmp_path / "elsewhere/out"
+    run_step(output, [source], {}, lambda folder: pytest.fail("was done already"))
+
+
+def test_a_log_may_change(copy_step, tmp_path):
+    copy_step()
+    (tmp_path / "run/out/tool.log").write_text("anything")
+    assert copy_step() == 1
+
+
+@pytest.mark.parametrize("error", [BadInput, KeyboardInterrupt, OSError])
+def test_a_failure_leaves_the_old_output_and_no_trace(copy_step, tmp_path, error):
+    copy_step()
+    before = files_of(tmp_path / "run/out")
+
+    def fail(folder):
+        (folder / "half.txt").write_text("ha")
+        raise error("stop")
+
+    with pytest.raises(error):
+        run_step(tmp_path / "run/out", [tmp_path / "run/in.txt"], {"b": 1}, fail)
+    assert files_of(tmp_path / "run/out") == before and not leftovers(tmp_path)
+    assert copy_step() == 1, "the old output is still the finished one"
+
+
+def test_an_output_that_is_a_link_stays_one(copy_step, tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "run/out").symlink_to(tmp_path / "disk/out")
+    for calls in (1, 2):  # the folder is made, then replaced
+        assert [copy_step(a=calls), copy_step(a=calls)] == [calls, calls]
+        assert (tmp_path / "run/out").is_symlink() and not leftovers(tmp_path)
+        assert files_of(tmp_path / "disk/out") == {"copy.txt": b"first\n"}
+    (tmp_path / "elsewhere").write_text("second\n")
+    (tmp_path / "run/in.txt").unlink()
+    (tmp_path / "run/in.txt").symlink_to(tmp_path / "elsewhere")
+    assert copy_step(a=2) == 3, "an input that is a link counts by its content"
+    (tmp_path / "elsewhere").write_text("third\n")
+    assert copy_step(a=2) == 4
+
+
+def test_a_missing_input_is_named(tmp_path):
+    with pytest.raises(BadInput, match=r"nothing\.en is missing"):
+        run_step(tmp_path / "out", [tmp_path / "nothing.en"], {}, lambda folder: None)
+
+
+def test_a_file_in_the_way_is_not_replaced(tmp_path):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(BadInput, match="is a file"):
+        run_step(tmp_path / "out", [], {}, lambda folder: None)
+    assert (tmp_path / "out").read_text() == "mine" and not leftovers(tmp_path)

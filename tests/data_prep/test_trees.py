@@ -1,0 +1,85 @@
+"""A treebank becomes parallel text: sentences and trees as tokens, split by files."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+
+import pytest
+
+pytest.importorskip("nltk")
+
+TREE = "( (S (NP-SBJ (PRP it)) (VP (VBZ is) (NP (NN file) (CD {})))))\n( (NP (-NONE- *)))\n"
+
+
+@pytest.fixture
+def wsj(tmp_path):
+    """A folder as of the treebank, a file in each of its 25 sections."""
+    for section in range(25):
+        folder = tmp_path / f"wsj/{section:02}"
+        folder.mkdir(parents=True)
+        (folder / f"wsj_{section:02}01.mrg").write_text(TREE.format(section))
+    return tmp_path / "wsj"
+
+
+def numbers(path):
+    return [int(line.split()[-1]) for line in path.read_text().splitlines()]
+
+
+def test_the_sections_of_the_wall_street_journal(wsj, step, tmp_path):
+    done = step("trees", "wsj", "--input", wsj, "--output", tmp_path / "raw")
+    assert done.returncode == 0, done.stderr
+    assert numbers(tmp_path / "raw/train.words") == list(range(2, 22))
+    assert (tmp_path / "raw/valid.words").read_text() == "it is file 22\n"
+    assert (tmp_path / "raw/test.words").read_text() == "it is file 23\n"
+    assert (tmp_path / "raw/test.tree").read_text() == "S NP PRP /NP VP VBZ NP NN CD /NP /VP /S\n"
+    gold = "(TOP (S (NP (PRP it)) (VP (VBZ is) (NP (NN file) (CD 23)))))\n"
+    assert (tmp_path / "raw/test.trees").read_text() == gold
+    assert "train: 20 sentences of 20 files; 20 without words left out" in done.stderr
+    again = step("trees", "wsj", "--input", wsj, "--output", tmp_path / "raw")
+    assert "already done" in again.stderr
+
+
+def test_an_archive_and_files_held_out_of_train(wsj, step, tmp_path):
+    with tarfile.open(tmp_path / "wsj.tar.xz", "w:xz") as archive:
+        archive.add(wsj, "some/folder")
+    manifest = {"style": "penn", "train": ["[01]?/*.mrg"], "test": ["23/*.mrg"],
+                "hold_out": {"valid": [4, 3]}}  # fmt: skip
+    (tmp_path / "own.json").write_text(json.dumps(manifest))
+    done = step("trees", tmp_path / "own.json", "--input", tmp_path / "wsj.tar.xz",
+                "--output", tmp_path / "raw", "--source", "en", "--target", "tree")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert numbers(tmp_path / "raw/valid.en") == [3, 7, 11, 15, 19]
+    assert numbers(tmp_path / "raw/train.en") == [n for n in range(20) if n % 4 != 3]
+
+
+def test_what_is_wrong_is_named_and_nothing_is_left(wsj, refused, tmp_path):
+    def said(*words):
+        message = refused("trees", *words, "--output", tmp_path / "raw")
+        assert not (tmp_path / "raw").exists()
+        return message
+
+    assert "expected gum, icepahc, wsj" in said("ptb", "--input", wsj)
+    assert "does not exist" in said("wsj", "--input", tmp_path / "nothing")
+    assert "no files of train (*.psd)" in said("icepahc", "--input", wsj)
+    (tmp_path / "broken.tar.gz").write_bytes(b"\x1f\x8b no")
+    assert "not a whole tar archive" in said("wsj", "--input", tmp_path / "broken.tar.gz")
+    broken = wsj / "07/wsj_0701.mrg"
+    broken.write_text(TREE.format(7) + "( (S (NP (NN a))\n")
+    assert f"{broken}:3: a bracket is not closed" in said("wsj", "--input", wsj)
+    broken.write_text("( (S (/NP (NN a))))\n")
+    assert f"{broken}:1: the label '/NP'" in said("wsj", "--input", wsj)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("name, archive, sentences", [
+    ("gum", "gum_const.tar.gz", {"train": 10_202, "valid": 708, "test": 1_679}),
+    ("icepahc", "icepahc.tar.xz", {"train": 56_079, "valid": 7_975, "test": 8_919})])  # fmt: skip
+def test_the_real_treebanks(name, archive, sentences, step, shared_data, tmp_path):
+    done = step("trees", name, "--input", shared_data / "parsing" / archive, "--output",
+                tmp_path / "raw")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for split, count in sentences.items():
+        for side in ("words", "tree"):
+            lines = (tmp_path / f"raw/{split}.{side}").read_text(encoding="utf-8").split("\n")
+            assert len(lines) - 1 == count

@@ -1,0 +1,83 @@
+"""The environment as the doctor sees it."""
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+import torch
+
+from transformer_plugin.cli import main
+from transformer_plugin.doctor import environment
+from transformer_plugin.doctor.finding import NOTE, OK, PROBLEM
+
+
+def texts(level):
+    return [f.text for f in environment.find_in_environment() if f.level == level]
+
+
+def test_this_environment_has_no_problem(capsys):
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    version = importlib.metadata.version("fairseq-fixed")
+    assert f"fairseq-fixed {version}" in out and "problem" not in out
+
+
+def test_what_is_missing_is_a_problem_with_a_remedy(monkeypatch, capsys):
+    real = environment._version
+    monkeypatch.setattr(environment, "_version", lambda p: None if p == "sacrebleu" else real(p))
+    assert main(["doctor"]) == 1
+    assert "pip install sacrebleu" in capsys.readouterr().out
+
+
+def test_upstream_fairseq_is_a_problem(monkeypatch):
+    versions = {"fairseq": "0.12.2"}
+    monkeypatch.setattr(environment, "_version", versions.get)
+    assert any("fairseq 0.12.2 does not import" in text for text in texts(PROBLEM))
+
+
+def test_a_version_that_fairseq_does_not_take_is_a_problem(monkeypatch, capsys):
+    real = environment._version
+    monkeypatch.setattr(environment, "_version", lambda p: "2.0.6" if p == "omegaconf" else real(p))
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "omegaconf 2.0.6 is not the" in out and "pip install omegaconf==" in out
+
+
+@pytest.mark.parametrize("broken", [("torch", "fairseq"), ("fairseq",)])
+def test_it_runs_where_fairseq_does_not_import(tmp_path, broken):
+    for name in broken:
+        (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name} is broken')\n")
+    done = subprocess.run(
+        [Path(sys.executable).with_name("transformer-plugin"), "doctor"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1 and done.stderr == ""
+    assert ("problem torch is missing or does not import" in done.stdout) == ("torch" in broken)
+    assert "problem fairseq does not import: fairseq is broken" in done.stdout
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("fast, level", [(True, OK), (False, NOTE)])
+def test_whether_bf16_is_the_fast_precision(monkeypatch, fast, level):
+    monkeypatch.setattr(environment, "_multiplies_bf16_faster", lambda: fast)
+    assert any(text.startswith("the CPU multiplies") for text in texts(level))
+
+
+def test_pypis_apex_is_not_nvidias(monkeypatch):
+    present = types.SimpleNamespace()
+    monkeypatch.setattr(
+        environment.importlib.util, "find_spec", lambda name: present if name == "apex" else None
+    )
+    assert any("not NVIDIA's" in text for text in texts(PROBLEM))
+
+
+def test_path_prints_the_plugins_directory(capsys):
+    assert main(["path"]) == 0
+    assert capsys.readouterr().out.strip().endswith("transformer_plugin")

@@ -1,0 +1,107 @@
+"""Packed weights of a search: the same products, never those of a weight that has changed."""
+
+import gc
+import weakref
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from transformer_plugin.kernels.cpu import onednn, packed_linear
+from transformer_plugin.kernels.cpu.packed_linear import packed
+from transformer_plugin.modules.adam import AdamNumbers, AdamTensors, adam_update
+from transformer_plugin.modules.linear import linear
+from transformer_plugin.search.decoder_state import logit_chunks, prepare_decoding
+
+ROWS = 40
+
+
+@pytest.fixture(params=[torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+def decoder(request, build):
+    decoder = build(d_model=64, d_ff=96).eval().to(request.param).decoder
+    weight = decoder.output_projection.weight
+    if not onednn.packs(weight) or onednn.product_type(weight) != request.param:
+        pytest.skip("this processor has no use for it")
+    with torch.no_grad():
+        prepare_decoding(decoder, ROWS)
+    return decoder
+
+
+def difference(found, layer, x, relu=False):
+    """From the exact result, of the largest number in it."""
+    exact = F.linear(
+        x.double(), layer.weight.double(), None if layer.bias is None else layer.bias.double()
+    )
+    exact = exact.relu() if relu else exact
+    return float((found - exact).abs().max() / exact.abs().max())
+
+
+@torch.inference_mode()
+def test_products_are_exact(decoder):
+    network, x = decoder.layers[0].feed_forward, torch.randn(ROWS, 64)
+    x = x.to(network.inner.weight.dtype)
+    bound = 1e-6 if x.dtype == torch.float32 else 8e-3
+    for relu in (False, True):
+        for rows in (1, 7, ROWS):
+            assert packed(network.inner, x) is not None
+            found = linear(network.inner, x[:rows], relu=relu)
+            assert found.dtype == x.dtype
+            assert difference(found, network.inner, x[:rows], relu) < bound
+    projection = decoder.output_projection
+    assert packed(projection, x) is not None
+    ((_rows, logits),) = logit_chunks(decoder.output_layer, x)
+    assert difference(logits, projection, x) < bound
+
+
+def update(weight):
+    """One of Adam's, by the kernel, which changes weights without torch's counting."""
+    exact = weight if weight.dtype == torch.float32 else weight.detach().float()
+    moments = torch.zeros_like(exact), torch.zeros_like(exact)
+    rounded = None if exact is weight else weight
+    tensors = AdamTensors(exact, torch.ones_like(weight), *moments, rounded)
+    adam_update([tensors], AdamNumbers(1, 0.1, 0.9, 0.98, 1e-9))
+
+
+@torch.no_grad()
+def test_a_changed_weight_is_not_multiplied_by_its_old_copy(decoder):
+    layer = decoder.layers[0].feed_forward.inner
+    x = torch.randn(ROWS, 64).to(layer.weight.dtype)
+    changes = (
+        lambda: layer.weight.mul_(2),
+        lambda: update(layer.weight),
+        lambda: layer.load_state_dict({k: 3 * v for k, v in layer.state_dict().items()}),
+        lambda: setattr(layer, "weight", nn.Parameter(torch.ones_like(layer.weight))),
+    )
+    for change in changes:
+        before = linear(layer, x)
+        change()
+        assert packed(layer, x) is None
+        changed = linear(layer, x)
+        assert not changed.equal(before) and changed.equal(linear.plain(layer, x))
+        prepare_decoding(decoder, ROWS)
+        assert packed(layer, x) is not None
+        torch.testing.assert_close(linear(layer, x), changed, rtol=1e-2, atol=1e-2)
+
+
+def test_gradients_hooks_and_other_types_go_by_the_plain_way(decoder):
+    layer = decoder.layers[0].feed_forward.inner
+    x = torch.randn(ROWS, 64).to(layer.weight.dtype)
+    assert packed(layer, x) is None  # gradients are wanted
+    with torch.no_grad():
+        assert packed(layer, x.double()) is None
+        layer.register_forward_hook(lambda _module, _inputs, y: y + 1)
+        assert linear(layer, x).equal(linear.plain(layer, x))
+
+
+def test_the_copies_go_with_the_layers(build):
+    decoder = build(d_model=64).eval().decoder
+    with torch.no_grad():
+        prepare_decoding(decoder, ROWS)
+    layers = [weakref.ref(m) for m in decoder.modules() if isinstance(m, nn.Linear)]
+    held = [packed_linear._PACKED.get(layer()) for layer in layers]
+    matrices = [weakref.ref(each.matrix) for each in held if each]
+    assert matrices or not onednn.packs(decoder.output_projection.weight)
+    del decoder, held
+    gc.collect()
+    assert all(matrix() is None for matrix in matrices)

@@ -1,0 +1,78 @@
+"""Treebanks as they are, in one form, with file and line of what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("nltk")
+
+from transformer_plugin.parsing.treebank import read_trees
+
+# As in the Wall Street Journal's .mrg files: no label at the root, functions, indices, traces.
+PENN = """
+( (S (NP-SBJ-1 (NNP Mr.) (NNP Vinken) )
+    (VP (VBZ is)
+      (NP-PRD=2 (NP (NN chairman) )
+        (SBAR (WHNP-3 (-NONE- 0) )
+          (S (NP-SBJ (-NONE- *T*-3) )
+            (VP (TO to) ) )))
+      (PRN (-LRB- -LRB-) (NP (CD 0) (SYM *)) (-RRB- -RRB-) ))
+    (. .) ))
+( (NP (-NONE- *)))
+(ROOT (NN last))
+"""
+# As in IcePaHC: lemmas, comments, empty elements that are words, dashes; a label that is both.
+ICEPAHC = """
+( (IP-MAT (CODE {COM:a_comment}) (NP-SBJ (N-N Kommúna$-kommúna) (D-N $n-hinn))
+\t  (VBDI fylltist-fylla)
+\t  (CP-REL-2 (WNP-1 0) (C 0) (IP-SUB (NP-SBJ *T*-1)))
+\t  (P (P21 upp-upp) (P22 af-af))
+\t  (, ---) (. <dash/>)) (ID 1985.SAGAN.NAR-FIC,.3))
+
+( (CODE *XXX*) (ID 1,.4))
+"""
+
+
+def flat(tree):
+    return None if tree is None else " ".join(str(tree).split())
+
+
+def test_penn(tmp_path):
+    (tmp_path / "wsj.mrg").write_text(PENN)
+    found = [(line, flat(tree)) for line, tree in read_trees(tmp_path / "wsj.mrg", "penn")]
+    assert found == [
+        (2, "(TOP (S (NP (NNP Mr.) (NNP Vinken)) (VP (VBZ is) (NP (NP (NN chairman))"
+            " (SBAR (S (VP (TO to))))) (PRN (-LRB- -LRB-) (NP (CD 0) (SYM *)) (-RRB- -RRB-)))"
+            " (. .)))"),
+        (10, None),
+        (11, "(TOP (NN last))"),
+    ]  # fmt: skip
+
+
+def test_icepahc(tmp_path):
+    (tmp_path / "a.psd").write_text(ICEPAHC)
+    found = [(line, flat(tree)) for line, tree in read_trees(tmp_path / "a.psd", "icepahc")]
+    assert found == [
+        (2, "(TOP (IP (NP (N-N Kommúna$) (D-N $n)) (VBDI fylltist) (P (P21 upp) (P22 af))"
+            " (, -) (. <dash/>)))"),
+        (8, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text, message", [
+    ("\n(S (NN a))\n(S (NN b)", "x:3: a bracket is not closed to the end of the file"),
+    ("(S (NN a)))", "x:1: '\\)' closes nothing"),
+    ("(S (NN a)) b", "x:1: 'b' is outside of a tree"),
+    ("one\n", "x:1: expected '\\(', got 'one'"),
+    ("(S (NN a))\n(S (NN a) b)", "x:2: not a tree of style 'penn': the word 'b' has no part"),
+])  # fmt: skip
+def test_what_is_no_tree_is_named_by_line(text, message, tmp_path):
+    (tmp_path / "x").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        list(read_trees(tmp_path / "x", "penn"))
+
+
+def test_what_is_not_utf8_is_named_by_line(tmp_path):
+    (tmp_path / "x").write_bytes("(S (NN a))\n(S (NN \xff))".encode("latin-1"))
+    with pytest.raises(ValueError, match="x:2: not UTF-8 at byte 8"):
+        list(read_trees(tmp_path / "x", "penn"))

@@ -1,0 +1,43 @@
+"""The systems that Table 2 compares with: trained, continued, averaged, decoded and scored."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from recipe_environment import REPO, environment
+
+SMALL = {
+    "convs2s": ["--encoder-layers", "[(32, 3)] * 2", "--decoder-layers", "[(32, 3)] * 2",
+                "--encoder-embed-dim", "32", "--decoder-embed-dim", "32",
+                "--decoder-out-embed-dim", "32"],
+    "lstm": ["--encoder-embed-dim", "32", "--decoder-embed-dim", "32", "--encoder-hidden-size",
+             "32", "--decoder-hidden-size", "32", "--decoder-out-embed-dim", "32"],
+}  # fmt: skip
+
+
+def recipe(verb, *words, **knobs):
+    done = subprocess.run([REPO / f"recipes/{verb}.sh", "toy", *words], env=environment(**knobs),
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("system", SMALL)
+def test_a_system_runs_from_training_to_its_score(system, precision, small_data, tmp_path):
+    """Two epochs in two starts; weight norm's parameters are saved and read back."""
+    knobs = {"RUNS": str(tmp_path), "DATA_DIR": str(small_data), "SYSTEM": system,
+             "PRECISION": precision, "AVERAGE": "2", "MAX_TOKENS": "2000"}  # fmt: skip
+    recipe("train", *SMALL[system], **knobs, MAX_EPOCH="1")
+    again = recipe("train", *SMALL[system], **knobs, MAX_EPOCH="2")
+    assert "Loaded checkpoint" in again.stdout + again.stderr
+    run = tmp_path / "toy" / system
+    for verb in ("average", "generate", "score"):
+        recipe(verb, **knobs)
+    scores = json.loads((run / "score.json").read_text())
+    assert scores["sentences"] == 40
+    assert len((run / "hypotheses.txt").read_text().splitlines()) == 40
+    stages = json.loads((run / "manifest.json").read_text())["stages"]
+    assert stages["train"][-1]["epochs"] == 2 and stages["score"][-1]["scores"] == scores

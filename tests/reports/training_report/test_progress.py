@@ -1,0 +1,100 @@
+"""Training's lines on a terminal and in a file."""
+
+import io
+import os
+import pty
+import subprocess
+import termios
+
+import pytest
+from fairseq_commands import REPO, environment
+
+from transformer_plugin.reports.training_report.progress import show
+
+STAMP = "2026-03-02 09:00:{:02} | INFO | "
+LINES = [
+    "sys:1: UserWarning: of some library\n",
+    STAMP.format(0) + "fairseq_cli.train | {'_name': None, 'optimization': {'max_update': 1000}}\n",
+    STAMP.format(0) + "fairseq_cli.train | Start iterating over samples\n",
+    *(
+        STAMP.format(10 * i)
+        + f"train_inner | epoch 001:  {50 * i} / 999 loss={9 - i}, wps=1234, ups=5, wpb=250,"
+        f" num_updates={50 * i}, lr=0.001\n"
+        for i in (1, 2)
+    ),
+    STAMP.format(20) + "fairseq_cli.train | done training in 20.0 seconds\n",
+]
+
+
+def test_a_file_gets_every_line_and_the_time_left():
+    output = io.StringIO()
+    show(LINES, output, terminal=False)
+    written = output.getvalue().splitlines()
+    assert len(written) == len(LINES)
+    for line, before in zip(written, LINES, strict=True):
+        assert line.startswith(before.rstrip("\n"))
+    # 1,000 updates, of which 50 and 100 are made, at 5 a second
+    assert written[3].endswith("  [0:03:10 left]") and written[4].endswith("  [0:03:00 left]")
+
+
+def test_without_settings_the_length_is_not_known():
+    output = io.StringIO()
+    show(LINES[3:4], output, terminal=False)
+    assert output.getvalue().endswith("  [time left not known]\n")
+
+
+def read_all(terminal):
+    """What was written to a pseudo-terminal whose other end is closed."""
+    parts = []
+    while True:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:  # how Linux says that nobody can write any more
+            break
+        if not part:
+            break
+        parts.append(part)
+    return b"".join(parts).decode()
+
+
+STAGE = """. {repo}/recipes/lib.sh
+EXPERIMENT=x RUN_DIR='{folder}' DATA_DIR='{folder}'
+stage x --log '{folder}/train.log' --output train.log -- bash -c '{script}'
+perform"""
+
+
+def start_on_a_terminal(folder, script):
+    """A stage that logs what a script prints; and the other end of its terminal."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (40, 120))
+    words = ["bash", "-c", STAGE.format(repo=REPO, folder=folder, script=script)]
+    process = subprocess.Popen(words, stdout=theirs, stderr=theirs, env=environment(), cwd=folder)
+    os.close(theirs)
+    return process, ours
+
+
+@pytest.fixture
+def canned(tmp_path):
+    (tmp_path / "canned.log").write_text("".join(LINES))
+    return tmp_path
+
+
+def test_a_terminal_gets_a_bar_and_the_log_plain_lines(canned):
+    process, terminal = start_on_a_terminal(canned, "cat canned.log; exit 7")
+    screen = read_all(terminal)
+    os.close(terminal)
+    assert process.wait() == 7
+    assert (canned / "train.log").read_text() == "".join(LINES)
+    assert "100/1000 updates, 0:03:00 left, loss 7, lr 0.001, 1,234 tokens/s" in screen
+    assert " 10%|" in screen and "train_inner" not in screen
+    assert "UserWarning: of some library" in screen and "done training" in screen
+
+
+def test_training_continues_when_the_terminal_is_closed(canned):
+    script = "cat canned.log; until [[ -e go ]]; do sleep 0.01; done; cat canned.log"
+    process, terminal = start_on_a_terminal(canned, script)
+    os.read(terminal, 1)
+    os.close(terminal)
+    (canned / "go").touch()
+    assert process.wait() == 0
+    assert (canned / "train.log").read_text() == 2 * "".join(LINES)

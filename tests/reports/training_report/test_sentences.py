@@ -1,0 +1,40 @@
+"""The best and worst sentences, against sacrebleu's own function."""
+
+import pytest
+import sacrebleu
+
+from transformer_plugin.reports.training_report.sentences import best_and_worst, translations
+
+REFERENCES = ["Der Hund läuft .", "Eine Katze schläft im Haus .", "Er liest ein Buch .",
+              "Sie singen .", "Das ist ein langer Satz mit vielen Wörtern ."]  # fmt: skip
+HYPOTHESES = ["Der Hund läuft .", "Eine Katze schläft im Garten .", "Nichts davon stimmt hier !",
+              "sie singen .", "Das ist ein langer Satz mit vielen Wörtern ."]  # fmt: skip
+
+
+@pytest.fixture
+def files(tmp_path):
+    texts = {"source": [f"s{i}" for i in range(5)], "reference": REFERENCES, "hyp": HYPOTHESES}
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return [tmp_path / name for name in texts]
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_bleu_of_each_sentence_is_sacrebleus(files, lowercase):
+    for sentence in translations(*files, lowercase):
+        i = sentence.line - 1
+        expected = sacrebleu.sentence_bleu(HYPOTHESES[i], [REFERENCES[i]], lowercase=lowercase)
+        assert sentence.bleu == pytest.approx(expected.score)
+        assert sentence[2:] == (f"s{i}", REFERENCES[i], HYPOTHESES[i])
+
+
+def test_of_equals_the_longest_comes_first(files):
+    best, worst = best_and_worst(translations(*files), 2)
+    assert [s.line for s in best] == [5, 1]
+    assert worst[0].line == 3 and worst[0].bleu < worst[1].bleu
+
+
+def test_files_of_different_lengths_are_named(files):
+    files[2].write_text("one line\n")
+    with pytest.raises(ValueError, match=r"source has 5, .*reference has 5, .*hyp has 1 lines"):
+        translations(*files)

@@ -1,0 +1,85 @@
+"""What counts as a change of a stage's inputs, outputs and settings."""
+
+import hashlib
+import json
+
+import pytest
+
+from transformer_plugin.runs.done_file import DoneFile, checksums
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data"
+    (folder / "below").mkdir(parents=True)
+    (folder / "b").write_bytes(b"1")
+    (folder / "below/a").write_bytes(b"2")
+    return folder
+
+
+def test_files_count_by_name_and_contents(data, tmp_path):
+    (tmp_path / "one").write_bytes(b"3")
+    for name in ("tool.log", ".hidden", "half.partial"):
+        (data / name).write_bytes(b"does not count")
+    expected = {"data/b": sha256(b"1"), "data/below/a": sha256(b"2"), "one": sha256(b"3")}
+    assert checksums([data, tmp_path / "one"]) == expected
+
+
+def test_two_files_of_one_name_are_two(data, tmp_path):
+    (tmp_path / "b").write_bytes(b"3")
+    assert set(checksums([data / "b", tmp_path / "b"]).values()) == {sha256(b"1"), sha256(b"3")}
+
+
+@pytest.mark.parametrize("link", ["file", "folder"])
+def test_the_target_of_a_link_counts(data, tmp_path, link):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "train.bin").write_bytes(b"before")
+    (data / "linked").symlink_to(elsewhere if link == "folder" else elsewhere / "train.bin")
+    first = checksums([data])
+    (elsewhere / "train.bin").write_bytes(b"after")
+    assert checksums([data]) != first
+
+
+def test_a_link_to_a_folder_above_ends(data):
+    first = checksums([data])
+    (data / "below/up").symlink_to(data)
+    assert checksums([data]) == first
+
+
+def test_a_missing_file_and_a_broken_link_are_named(data):
+    with pytest.raises(FileNotFoundError, match=f"{data}/nothing is missing: run the stage that"):
+        checksums([data / "nothing"])
+    (data / "gone").symlink_to(data / "nothing")
+    with pytest.raises(FileNotFoundError, match=f"{data}/gone is a link to a file that does not"):
+        checksums([data])
+
+
+def test_a_stage_is_current_until_something_changes(data, tmp_path):
+    output = tmp_path / "out"
+    output.write_bytes(b"result")
+
+    def current(settings, inputs=(data,)):
+        return DoneFile(tmp_path, "x", settings, inputs).is_current([output])
+
+    assert not current({"n": (1, 2)})
+    DoneFile(tmp_path, "x", {"n": (1, 2)}, [data]).write([output])
+    assert current({"n": (1, 2)}) and current({"n": [1, 2]})
+    assert not current({"n": (1, 3)}) and not current({"n": (1, 2)}, [data / "b"])
+    output.write_bytes(b"other")
+    assert not current({"n": (1, 2)})
+    output.unlink()
+    assert not current({"n": (1, 2)})
+
+
+@pytest.mark.parametrize("contents", ["", "{", "[]", "{}", "3", json.dumps({"outputs": {}})])
+def test_an_unreadable_record_is_none(data, tmp_path, contents):
+    done = DoneFile(tmp_path, "x", {}, [data])
+    done.write([])
+    assert done.is_current([])
+    done.path.write_text(contents)
+    assert not done.is_current([])

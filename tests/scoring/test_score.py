@@ -1,0 +1,130 @@
+"""BLEU against its formula, and texts that must not be scored."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+
+import pytest
+
+from transformer_plugin.cli import main
+from transformer_plugin.scoring.score import score
+
+HYPOTHESES = ["the cat sat on the mat today", "a dog runs over the green field"]
+REFERENCES = ["the cat sat on a mat today", "a dog runs across the green field now"]
+
+
+def bleu(hypotheses: list[str], references: list[str]) -> float:
+    """Papineni et al. (2002): geometric mean of clipped n-gram precisions, brevity penalty."""
+    pairs = [(h.split(), r.split()) for h, r in zip(hypotheses, references, strict=True)]
+    logs = 0.0
+    for n in range(1, 5):
+        found = total = 0
+        for words in pairs:
+            ours, theirs = (
+                Counter(tuple(side[i : i + n]) for i in range(len(side) - n + 1)) for side in words
+            )
+            found += sum(min(count, theirs[gram]) for gram, count in ours.items())
+            total += sum(ours.values())
+        logs += math.log(found / total) / 4
+    ours, theirs = sum(len(h) for h, _ in pairs), sum(len(r) for _, r in pairs)
+    return 100 * math.exp(logs + min(0.0, 1 - theirs / ours))
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """texts(hypotheses, references) runs the subcommand on them: its status and score.json.
+
+    None: the hypotheses are there already.
+    """
+
+    def run(hypotheses: str | None, references: str):
+        if hypotheses is not None:
+            (tmp_path / "hyp").write_bytes(hypotheses.encode())
+        (tmp_path / "ref").write_bytes(references.encode())
+        output = tmp_path / "score.json"
+        status = main(
+            ["score", *("--hypotheses", str(tmp_path / "hyp")),
+             *("--reference", str(tmp_path / "ref")), "--output", str(output)]
+        )  # fmt: skip
+        return status, output
+
+    return run
+
+
+def test_bleu_is_that_of_the_formula():
+    assert score(HYPOTHESES, REFERENCES)["bleu"] == pytest.approx(bleu(HYPOTHESES, REFERENCES))
+    swapped = score(REFERENCES, HYPOTHESES)["bleu"]
+    assert swapped == pytest.approx(bleu(REFERENCES, HYPOTHESES))
+
+
+def test_case_counts():
+    assert score([h.title() for h in HYPOTHESES], REFERENCES)["bleu"] < 1
+
+
+def test_case_does_not_count_in_lower_case():
+    found = score([h.title() for h in HYPOTHESES], REFERENCES, lowercase=True)
+    expected = bleu(*([line.lower() for line in side] for side in (HYPOTHESES, REFERENCES)))
+    assert found["bleu"] == pytest.approx(expected) and "case:lc" in found["signature"]
+
+
+def test_the_file_holds_the_scores_and_their_signatures(texts, capsys):
+    status, output = texts("\n".join(HYPOTHESES) + "\n", "\n".join(REFERENCES))
+    scores = json.loads(output.read_text(encoding="utf-8"))
+    assert status == 0 and scores["sentences"] == 2
+    assert scores["bleu"] == pytest.approx(bleu(HYPOTHESES, REFERENCES))
+    assert 0 < scores["chrf"] < 100 and "tok:13a" in scores["signature"]
+    printed = capsys.readouterr().out
+    assert scores["signature"] in printed and scores["chrf_signature"] in printed
+
+
+def test_an_empty_translation_is_a_line(texts):
+    status, output = texts("one two three four five\n\n", "one two three four five\nsix\n")
+    assert status == 0 and json.loads(output.read_text())["sentences"] == 2
+
+
+@pytest.mark.parametrize(
+    "hypotheses, references, message",
+    [
+        ("a\nb\n", "a\n", "has 2 lines"),
+        ("", "", "ref is empty"),
+        ("a\n▁the ▁cat\n", "a\nthe cat\n", "hyp:2: subwords in"),
+        ("a\nca@@ t\n", "a\ncat\n", "hyp:2: subwords in"),
+        ("a\ncat\n", "a\n▁cat\n", "ref:2: subwords in"),
+    ],
+)
+def test_texts_that_do_not_compare_are_refused(texts, capsys, hypotheses, references, message):
+    status, output = texts(hypotheses, references)
+    assert status == 2 and message in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_only_line_feeds_end_a_line(texts):
+    """As for wc -l; other ends of lines are white space, and a Windows line end goes."""
+    odd = "one\rtwo\x0bthree\x0cfour\x1cfive\x85six\u2028seven\n"
+    plain = "one two three four five six seven\na b c d e\n\n"
+    status, output = texts(odd + "a b c d e\r\n\n", plain)
+    scores = json.loads(output.read_text())
+    assert status == 0 and scores["sentences"] == odd.count("\n") + 2 == 3
+    assert scores["bleu"] == pytest.approx(100) and scores["chrf"] == pytest.approx(100)
+
+
+def test_single_marks_of_subwords_are_text(texts, capsys):
+    plain = "the cat sat on the mat today\n" * 3
+    status, output = texts(plain + "ca@@ t\n" * 2, plain + "the mark ▁ is text\nca@@ t\n")
+    assert status == 0 and json.loads(output.read_text())["sentences"] == 5
+    said = capsys.readouterr().err
+    assert "hyp:4: '@@ ' or '▁', subword marks, in 2 of 5 lines ('ca@@ t')" in said
+    assert "ref:4: " in said
+
+
+def test_a_line_that_is_not_utf8_is_named(texts, tmp_path, capsys):
+    (tmp_path / "hyp").write_bytes(b"a\nb\xff\n")
+    status, output = texts(None, "a\nb\n")
+    assert status == 2 and "hyp:2: not UTF-8 at byte 2" in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_an_address_is_no_subword(texts):
+    assert texts("me@@home is a name\n", "me@@home is a name\n")[0] == 0

@@ -1,0 +1,76 @@
+"""Files and folders are replaced whole, or are as they were."""
+
+import hashlib
+import os
+import subprocess
+
+import pytest
+
+from transformer_plugin import cli
+from transformer_plugin.files import atomic_folder, atomic_write, checksum
+
+
+def test_a_file_is_replaced_when_the_block_has_ended(tmp_path):
+    path = tmp_path / "out.txt"
+    for text in ("first", "é\r\n"):
+        before = path.read_bytes() if path.exists() else None
+        with atomic_write(path) as file:
+            file.write(text)
+            assert (path.read_bytes() if path.exists() else None) == before
+        assert path.read_bytes() == text.encode()
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_a_failure_leaves_the_former_file(tmp_path):
+    path = tmp_path / "out.bin"
+    path.write_bytes(b"former")
+    with pytest.raises(ZeroDivisionError), atomic_write(path, "wb") as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    with pytest.raises(OSError, match="No space"), atomic_write(path, "wb") as file:
+        with open("/dev/full", "wb", buffering=0) as full:
+            os.dup2(full.fileno(), file.fileno())
+        file.write(b"half")
+    assert path.read_bytes() == b"former" and os.listdir(tmp_path) == ["out.bin"]
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True) as reader:
+        with atomic_write(tmp_path / "pipe") as file:
+            file.write("through")
+        assert reader.stdout.read() == "through"
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_folder_is_replaced_whole(tmp_path):
+    path = tmp_path / "out"
+    for name in ("one", "two"):
+        with atomic_folder(path) as folder:
+            (folder / name).touch()
+        assert os.listdir(path) == [name]
+    with pytest.raises(ZeroDivisionError), atomic_folder(path) as folder:
+        (folder / "half").touch()
+        raise ZeroDivisionError
+    assert os.listdir(path) == ["two"] and os.listdir(tmp_path) == ["out"]
+
+
+def test_checksum_is_that_of_sha256sum(tmp_path):
+    (tmp_path / "file").write_bytes(os.urandom(100_000))
+    said = subprocess.run(["sha256sum", tmp_path / "file"], capture_output=True, text=True).stdout
+    assert said.split()[0] == checksum(tmp_path / "file")
+    assert checksum(tmp_path / "file", "md5") == hashlib.md5(
+        (tmp_path / "file").read_bytes()).hexdigest()  # fmt: skip
+
+
+@pytest.mark.parametrize("output", ["missing/score.json", "folder"])
+def test_a_wrong_output_is_named(tmp_path, capsys, output):
+    words = ["score"]
+    (tmp_path / "folder").mkdir()
+    for name in ("hypotheses", "reference"):
+        (tmp_path / name).write_text("the cat sees the house\n")
+        words += [f"--{name}", str(tmp_path / name)]
+    assert cli.main([*words, "--output", str(tmp_path / output)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{tmp_path}/missing: no such folder" in line or f"{tmp_path}/folder is a" in line
+    assert sorted(os.listdir(tmp_path)) == ["folder", "hypotheses", "reference"]

@@ -1,0 +1,47 @@
+"""A lock is held by one process, with those that it started, until they have all ended."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from fairseq_commands import REPO
+
+from transformer_plugin.lock import LockedError, file_lock
+
+HOLD = """
+import subprocess, sys
+from pathlib import Path
+from transformer_plugin.lock import file_lock
+with file_lock(Path(sys.argv[1]), "first.sh", inherited=sys.argv[2] == "inherited"):
+    command = subprocess.Popen(["sleep", "100"], close_fds=False)
+    print(command.pid, flush=True)
+    command.wait()
+"""
+
+
+@pytest.mark.parametrize("inherited", [True, False])
+def test_a_second_process_is_told_who_holds_it(tmp_path, inherited):
+    lock = tmp_path / "run/.lock"
+    words = [sys.executable, "-c", HOLD, lock, "inherited" if inherited else ""]
+    holder = subprocess.Popen(words, cwd=REPO, env=os.environ | {"PYTHONPATH": str(REPO)},
+                              stdout=subprocess.PIPE, text=True)  # fmt: skip
+    command = int(holder.stdout.readline())
+    who = rf"{lock}: locked by first.sh \(process {holder.pid} on .*\): wait for it to end"
+
+    def refused():
+        with pytest.raises(LockedError, match=who), file_lock(lock, "second.sh", patience=0):
+            pass
+
+    try:
+        refused()
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        if inherited:
+            refused()
+    finally:
+        os.kill(command, signal.SIGKILL)
+    for _ in range(2):  # the second time after an orderly end
+        with file_lock(lock, "third.sh"):
+            assert "third.sh (process" in lock.read_text()

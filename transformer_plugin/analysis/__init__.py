@@ -1,1 +1,0 @@
-"""Looking at corpora, runs and models."""

@@ -1,0 +1,65 @@
+"""Registers each preset with fairseq: ``--arch NAME``, and ``model: {_name: NAME}`` in YAML."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import field, make_dataclass
+from typing import Any
+
+from fairseq.models import (
+    ARCH_CONFIG_REGISTRY,
+    MODEL_DATACLASS_REGISTRY,
+    MODEL_REGISTRY,
+    register_model,
+)
+
+from .combinations import check_task_name
+from .model import VaswaniTransformer  # noqa: F401  (registered as vaswani_transformer)
+from .presets import PRESETS, Numbers
+
+
+def register_preset(name: str, numbers: Numbers, model: str = "vaswani_transformer") -> None:
+    """Makes ``--arch NAME`` mean the registered ``model`` with ``numbers`` as its defaults.
+
+    Raises:
+        ValueError: the model has no field of this name.
+    """
+    parent: Any = MODEL_REGISTRY[model]
+    config = MODEL_DATACLASS_REGISTRY[model]
+    known = config.__dataclass_fields__
+    if unknown := numbers.keys() - known.keys():
+        raise ValueError(f"{name}: {', '.join(sorted(unknown))}: no such field of {model}")
+    changed = [
+        (key, known[key].type, field(default=value, metadata=known[key].metadata))
+        for key, value in numbers.items()
+    ]
+
+    @register_model(name, dataclass=make_dataclass(name, changed, bases=(config,)))
+    class Preset(parent):
+        """The class that fairseq's registry needs for the preset; it builds the parent's model."""
+
+        builds = parent
+
+        @classmethod
+        def build_model(cls, cfg: Any, task: Any) -> Any:
+            return parent.build_model(cfg, task)
+
+    ARCH_CONFIG_REGISTRY[name] = _complete
+
+
+def _complete(args: Namespace) -> None:
+    """Completes the options of fairseq's command line, for any task.
+
+    Raises:
+        Refusal: the task trains several models at once.
+    """
+    if getattr(args, "bf16", False):
+        args.tpu = False  # with --bf16 fairseq expects a TPU, and crashes without one
+    check_task_name(args.task, args.arch)
+    for name in ("max_source_positions", "max_target_positions"):
+        if getattr(args, name, 0) is None:
+            setattr(args, name, 1024)  # a language model's task has no limit
+
+
+for _name, _numbers in PRESETS.items():
+    register_preset(_name, _numbers)

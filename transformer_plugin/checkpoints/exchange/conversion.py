@@ -1,0 +1,162 @@
+"""Converts checkpoints of the plugin for stock fairseq, and stock ones for the plugin."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils
+from omegaconf import OmegaConf
+
+from ...checkpoint_error import CheckpointError
+from ..fairseq_loading import protect_loading
+from ..meta_models import parameter_shapes, plugin_model, stock_model
+from ..safe_loading import load
+from ..saving import save
+from ..shape_check import VERSIONS, check_shapes, model_tensors
+from .optimizer_order import is_adam, reorder
+from .stock_settings import (
+    check_is_transformer,
+    completed_settings,
+    to_plugin,
+    to_stock,
+    with_learned_positions,
+)
+from .training_settings import renamed_history, resume_flags, training_sections
+
+_PLUGIN_ONLY = ("fp16", "cpu", "fidelity", "length_penalty", "stop_rule")
+_STOCK_TASK = {"fp16": False, "cpu": False, "fidelity": "fairseq"}
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """A checkpoint's contents; fairseq upgrades those of its older releases.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        CheckpointError: it is damaged, or no checkpoint of fairseq-train, or its tensors are not
+            those of its settings.
+    """
+    state = load(path)
+    if isinstance(state, dict) and isinstance(state.get("args"), Namespace):
+        protect_loading()
+        try:
+            state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+            state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+        except (KeyError, TypeError, AttributeError):  # a part that fairseq needs is missing
+            state = {}
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        state = {}
+    if not isinstance((state.get("cfg") or {}).get("model"), dict | Namespace):
+        raise CheckpointError(
+            f"{path}: holds no model and settings: give a checkpoint of fairseq-train"
+        )
+    check_shapes(path, state)
+    return state
+
+
+def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
+    """Converts a checkpoint; the tensors of model and optimizer keep every bit.
+
+    Args:
+        state: from ``read``.
+        to: ``stock`` or ``plugin``.
+
+    Raises:
+        CheckpointError: it is not a checkpoint of the other side's Transformer.
+        NoSuchForm: the other side cannot represent the model.
+    """
+    cfg = state["cfg"]
+    header = cfg["model"]
+    is_ours = isinstance(header, dict) and str(header.get("_name", "")).startswith("vaswani_")
+    if is_ours != (to == "stock"):
+        raise CheckpointError(
+            f"the checkpoint is {'the plugin' if is_ours else 'stock fairseq'}'s already"
+        )
+    if is_ours:
+        settings, tables = with_learned_positions(completed_settings(header))
+        if tables:  # of which the optimizer has no state
+            state = {**state, "model": {**state["model"], **tables}, "last_optimizer_state": None}
+    else:
+        args = header if isinstance(header, Namespace) else Namespace(**header)
+        check_is_transformer(args)
+        settings = to_plugin(args)
+    args = to_stock(settings)
+    stored = dict(state["model"])
+    ours, stock = plugin_model(settings, stored), stock_model(args, stored)
+    shapes = parameter_shapes(ours), parameter_shapes(stock)
+    if not is_ours:
+        stock.upgrade_state_dict(stored)  # names of older releases
+    model = model_tensors(stored, ours)
+    converted = {
+        **state,
+        "args": None,
+        "cfg": {
+            **cfg,
+            "model": args if to == "stock" else settings,
+            "task": _task(cfg.get("task") or {}, to),
+            **training_sections(cfg, to),
+        },
+        "model": model | (dict.fromkeys(VERSIONS, torch.tensor([3.0])) if is_ours else {}),
+        "optimizer_history": renamed_history(state.get("optimizer_history"), to),
+    }
+    if "common" in cfg:
+        converted["cfg"]["common"] = {**cfg["common"], "user_dir": None}
+    optimizer = state.get("last_optimizer_state")
+    if optimizer is not None:
+        # The optimizer's tensors have no names. Their order is known only if the model's names are
+        # today's. Before fairseq 0.10 a tied output projection was not stored.
+        new = model.keys() - state["model"].keys()
+        tied = set() if settings["untie_embeddings"] else {"decoder.output_projection.weight"}
+        if is_adam(optimizer) and new <= tied:
+            converted["last_optimizer_state"] = reorder(optimizer, *shapes, to)
+        else:
+            del converted["last_optimizer_state"]
+    return converted
+
+
+def _task(old: dict[str, Any], to: str) -> dict[str, Any]:
+    task = {name: value for name, value in old.items() if name not in _PLUGIN_ONLY}
+    if to == "stock":
+        return {**task, "_name": "translation"}
+    return {**task, **_STOCK_TASK, "_name": "vaswani_translation"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``transformer-plugin convert``."""
+    parser.add_argument("input", metavar="IN.pt")
+    parser.add_argument("output", metavar="OUT.pt")
+    parser.add_argument("--to", choices=("stock", "plugin"), required=True)
+
+
+def main(args: argparse.Namespace) -> None:
+    """Converts a checkpoint, and prints the flags that resume training from it."""
+    state = read(args.input)
+    try:
+        converted = convert(state, args.to)
+    except ValueError as error:
+        raise ValueError(f"{args.input}: {error}") from None
+    save(converted, args.output)
+    print(f"checkpoint for {args.to}: {args.output}")
+    if state.get("last_optimizer_state") and not converted.get("last_optimizer_state"):
+        print("note: the optimizer's state is left out: it is not Adam's, or of other parameters")
+    flags = ["--restore-file", args.output, *resume_flags(converted["cfg"], args.to)]
+    plugin = "" if args.to == "stock" else ' --user-dir "$(transformer-plugin path)"'
+    print(f"to resume training: fairseq-train DATA-BIN {shlex.join(flags)}{plugin}")
+    if args.to == "stock":
+        settings = completed_settings(state["cfg"]["model"])
+        if settings["positional_encoding"] in ("paper", "t2t"):
+            print(
+                "note: stock fairseq has this positional encoding as a table that it learns on:"
+                f" sources of up to {settings['max_source_positions']:,} tokens, targets of up to"
+                f" {settings['max_target_positions']:,}"
+            )
+        if settings["layer_norm_eps"] != 1e-5:
+            print("note: stock fairseq's norms have an epsilon of 1e-5: logits differ by as much")
+        print(
+            "note: length penalty, stop rule and maximum length are options of search, not of the"
+            " checkpoint: stock fairseq has no GNMT penalty ((5 + len) / 6)^alpha, only len^alpha"
+        )

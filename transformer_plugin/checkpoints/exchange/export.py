@@ -1,0 +1,59 @@
+"""Exports models to a directory for CTranslate2 or for Hugging Face's transformers."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ...files import atomic_folder
+from . import ctranslate2, huggingface
+from .conversion import convert, read
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``transformer-plugin export``."""
+    parser.add_argument("input", metavar="IN.pt", help="a checkpoint, the plugin's or stock")
+    parser.add_argument("output", metavar="OUT-DIR")
+    parser.add_argument("--data", required=True, metavar="DATA-BIN", help="has dict.LANGUAGE.txt")
+    parser.add_argument("--to", choices=("ctranslate2", "huggingface"), required=True)
+    parser.add_argument(
+        "--quantization",
+        choices=ctranslate2.QUANTIZATIONS,
+        help="CTranslate2's; default: as the weights",
+    )
+    parser.add_argument("--force", action="store_true", help="replace OUT-DIR where it exists")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Writes the model's directory beside OUT-DIR and moves it there when it is whole.
+
+    Raises:
+        FileExistsError: OUT-DIR exists, without ``--force``, or is no exported model.
+        NoSuchForm: an option of the model that the other software does not have.
+    """
+    output = Path(args.output)
+    if output.exists() and not args.force:
+        raise FileExistsError(f"{output} exists already: give another name, or --force")
+    if output.exists() and not (output / "config.json").is_file():
+        raise FileExistsError(f"{output} is no exported model, and --force replaces nothing else")
+    if args.quantization and args.to != "ctranslate2":
+        raise ValueError("--quantization is CTranslate2's: leave it out with --to huggingface")
+    state = read(args.input)
+    try:
+        state = _of_the_plugin(state)
+        with atomic_folder(output) as folder:
+            if args.to == "ctranslate2":
+                note = ctranslate2.write(state, folder, args.data, args.quantization)
+            else:
+                note = huggingface.write(state, folder, args.data)
+    except ValueError as error:
+        raise ValueError(f"{args.input}: {error}") from None
+    print(f"model for {args.to}: {output}")
+    print(f"note: {note}")
+
+
+def _of_the_plugin(state: dict[str, Any]) -> dict[str, Any]:
+    model = state["cfg"]["model"]
+    is_ours = isinstance(model, dict) and str(model.get("_name", "")).startswith("vaswani_")
+    return state if is_ours else convert(state, "plugin")

@@ -1,0 +1,112 @@
+"""Writes a plugin model for Hugging Face's transformers.
+
+Its classes FSMT and M2M100 are fairseq's Transformer with post-norm and pre-norm, with fairseq's
+names of tensors. Their positional encodings are computed, and the epsilon of their norms is fixed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ..dictionaries import dictionary_symbols, languages
+from .stock_settings import NoSuchForm, completed_settings
+
+_SYMBOLS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
+# fairseq's rules: stop with as many hypotheses as the beam, at least one word, no padding.
+_SEARCH = {"early_stopping": True, "min_new_tokens": 1, "suppress_tokens": [1], "max_length": 200}
+_NEEDS: dict[str, tuple[object, str]] = {
+    "positional_encoding": ("fairseq", "their encodings are fairseq's: in halves, from position 2"),
+    "layer_norm_eps": (1e-5, "the epsilon of their norms is 1e-5 and no option"),
+    "attention_score": ("scaled_dot", "their attention is the scaled dot product"),
+    "attention_window": (0, "their attention has no window"),
+}
+
+
+def write(state: dict[str, Any], folder: Path, data: str | Path) -> str:
+    """Writes weights, configuration and vocabularies into an empty folder.
+
+    Returns:
+        A note for the user.
+
+    Raises:
+        NoSuchForm: neither class can represent the model.
+    """
+    try:
+        from safetensors.torch import save_file
+    except ImportError:
+        raise ValueError("safetensors is not installed: pip install safetensors") from None
+    cfg = completed_settings(state["cfg"]["model"])
+    _check(cfg)
+    for side, symbols in dictionary_symbols(state, data).items():
+        numbers = {symbol: number for number, symbol in enumerate(symbols)}
+        name = {"encoder": "vocab-src.json", "decoder": "vocab-tgt.json"}[side]
+        (folder / name).write_text(json.dumps(numbers, ensure_ascii=False), encoding="utf-8")
+    tensors = _tensors(state["model"], pre_norm=cfg["pre_norm"])
+    save_file(tensors, str(folder / "model.safetensors"), metadata={"format": "pt"})
+    for name, values in (
+        ("config.json", _configuration(cfg, state["model"], languages(state, data))),
+        ("generation_config.json", {**_SYMBOLS, **_SEARCH}),
+    ):
+        (folder / name).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+    return (
+        "there is no tokenizer: split text with the run's subword model, append </s>, and look the"
+        " subwords up in vocab-src.json. The GNMT length penalty is not carried over"
+    )
+
+
+def _check(cfg: dict[str, Any]) -> None:
+    width = cfg["d_model"] // cfg["num_heads"]
+    heads = {name: cfg[name] or width for name in ("d_k", "d_v")}
+    reasons = [
+        f"--{name.replace('_', '-')} {cfg[name]} ({reason})"
+        for name, (value, reason) in _NEEDS.items()
+        if cfg[name] != value
+    ]
+    reasons += [
+        f"--{name.replace('_', '-')} {value} (a head's width is d_model / h = {width} there)"
+        for name, value in heads.items()
+        if value != width
+    ]
+    if cfg["pre_norm"] and (cfg["untie_embeddings"] or cfg["untie_source_embedding"]):
+        reasons.append("separate embeddings (M2M100, the pre-norm class, shares one)")
+    if reasons:
+        raise NoSuchForm(
+            "no class of transformers represents the model exactly; FSMT and M2M100 come nearest,"
+            f" except for {'; '.join(reasons)}. Use --to ctranslate2"
+        )
+
+
+def _configuration(
+    cfg: dict[str, Any], model: dict[str, Tensor], source_and_target: tuple[str, str]
+) -> dict[str, Any]:
+    sizes = [model[f"{side}.embed_tokens.weight"].size(0) for side in ("encoder", "decoder")]
+    if cfg["pre_norm"]:
+        kind: dict[str, Any] = {"model_type": "m2m_100", "vocab_size": sizes[0]}
+        kind |= {"architectures": ["M2M100ForConditionalGeneration"], "tie_word_embeddings": True}
+    else:
+        kind = {"model_type": "fsmt", "src_vocab_size": sizes[0], "tgt_vocab_size": sizes[1]}
+        kind |= {"architectures": ["FSMTForConditionalGeneration"], "tie_word_embeddings": False}
+        kind |= {"langs": list(source_and_target)}
+    for side in ("encoder", "decoder"):
+        kind[f"{side}_layers"] = cfg[f"{side}_layers"]
+        kind[f"{side}_ffn_dim"] = cfg["d_ff"]
+        kind[f"{side}_attention_heads"] = cfg["num_heads"]
+        kind[f"{side}_layerdrop"] = 0.0
+    for name in ("d_model", "dropout", "attention_dropout", "activation_dropout"):
+        kind[name] = cfg[name]
+    places = max(cfg["max_source_positions"], cfg["max_target_positions"])
+    rest = {"activation_function": "relu", "scale_embedding": True, "is_encoder_decoder": True}
+    return {**kind, **rest, **_SYMBOLS, "max_position_embeddings": places}
+
+
+def _tensors(model: dict[str, Tensor], pre_norm: bool) -> dict[str, Tensor]:
+    named = {f"model.{name}": tensor for name, tensor in model.items()}
+    if pre_norm:  # M2M100 keeps its one embedding once
+        named["model.shared.weight"] = named.pop("model.encoder.embed_tokens.weight")
+        del named["model.decoder.embed_tokens.weight"]
+        del named["model.decoder.output_projection.weight"]
+    return {name: tensor.detach().clone().contiguous() for name, tensor in named.items()}

@@ -1,0 +1,86 @@
+"""Reorders Adam's state between the plugin's parameters, some of them fused, and fairseq's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...checkpoint_error import CheckpointError
+from ...state_names import to_fairseq_names, to_our_names
+from ..meta_models import Shapes
+
+_GROUP = ("lr", "betas", "eps", "weight_decay")
+
+
+def is_adam(state: dict[str, Any]) -> bool:
+    """Whether an optimizer's state can be Adam's; before the first update it is empty."""
+    entries = state.get("state", {}).values()
+    return "state" in state and all({"step", "exp_avg", "exp_avg_sq"} <= set(e) for e in entries)
+
+
+def reorder(state: dict[str, Any], ours: Shapes, stock: Shapes, to: str) -> dict[str, Any]:
+    """Adam's state for the other side's parameters, also as the one flat vector of FP16Optimizer.
+
+    Args:
+        state: of the optimizer.
+        ours: the plugin's parameters in order.
+        stock: stock fairseq's parameters in order.
+        to: ``stock`` or ``plugin``.
+
+    Raises:
+        CheckpointError: the state is of other parameters.
+    """
+    before, after = (ours, stock) if to == "stock" else (stock, ours)
+    entries = [state["state"][key] for key in sorted(state["state"])]
+    total = sum(shape.numel() for shape in before.values())
+    flat = len(entries) == 1 and entries[0]["exp_avg"].shape == (total,)
+    if entries and not flat and len(entries) != len(before):
+        raise CheckpointError(
+            f"the optimizer's state is of {len(entries)} tensors, the model has {len(before)}:"
+            " train with one device's full state, not a sharded one"
+        )
+    found = [] if flat else [entry["exp_avg"].shape for entry in entries]
+    for (name, shape), stored in zip(before.items(), found, strict=False):
+        if stored != shape:
+            raise CheckpointError(
+                f"the optimizer's state of {name} is {list(stored)}, not {list(shape)} as the"
+                " parameter: it is of another model"
+            )
+    named: dict[str, dict[str, Tensor]] = {}
+    for moment in ("exp_avg", "exp_avg_sq") if entries else ():
+        values = (
+            entries[0][moment].split([shape.numel() for shape in before.values()])
+            if flat
+            else [entry[moment] for entry in entries]
+        )
+        tensors = {
+            name: value.reshape(shape)
+            for (name, shape), value in zip(before.items(), values, strict=True)
+        }
+        named[moment] = _rename(tensors, to)
+    step = float(entries[0]["step"]) if entries else 0.0
+    renamed = []
+    for name, shape in after.items() if entries else ():
+        entry: dict[str, Any] = {"step": int(step) if to == "stock" else torch.tensor(step)}
+        for moment, tensors in named.items():
+            entry[moment] = tensors[name].reshape(shape).clone()
+        renamed.append(entry)
+    if flat:
+        joined = {
+            moment: torch.cat([entry[moment].flatten() for entry in renamed]) for moment in named
+        }
+        renamed = [{"step": renamed[0]["step"], **joined}]
+    given = state["param_groups"][0]
+    group = {key: given[key] for key in _GROUP} | {"amsgrad": given.get("amsgrad", False)}
+    group["params"] = list(range(1 if flat else len(after)))
+    return {**state, "state": dict(enumerate(renamed)), "param_groups": [group]}
+
+
+def _rename(tensors: dict[str, Tensor], to: str) -> dict[str, Tensor]:
+    if to == "plugin":
+        return to_our_names(tensors)
+    query = "encoder_attention.query.bias"
+    width = next(t.size(0) for name, t in tensors.items() if name.endswith(query))
+    return to_fairseq_names(tensors, width, width)

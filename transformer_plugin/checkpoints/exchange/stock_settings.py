@@ -1,0 +1,169 @@
+"""Converts model settings between the plugin and stock fairseq's ``transformer``."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any, cast
+
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models.transformer import TransformerModel
+from fairseq.models.transformer.transformer_legacy import base_architecture
+from torch import Tensor
+from torch.nn.functional import pad
+
+from ...config import completed
+from ...modules.positional_encoding import positional_encoding, positional_encoding_halves
+
+# Values of options without which the two models do not compute the same.
+_PLUGIN_NEEDS = {
+    "layer_norm_eps": (1e-5, 1e-6),  # stock's; and the paper's, which changes logits by 1e-5
+    "attention_score": ("scaled_dot",),
+    "attention_window": (0,),
+}
+_STOCK_NEEDS = {
+    "activation_fn": "relu",
+    "adaptive_softmax_cutoff": None,
+    "adaptive_input": False,
+    "layernorm_embedding": False,
+    "no_scale_embedding": False,
+    "no_decoder_final_norm": False,
+    "merge_src_tgt_embed": False,
+    "char_inputs": False,
+    "encoder_xformers_att_config": None,
+    "decoder_xformers_att_config": None,
+    "no_token_positional_embeddings": False,
+    "no_cross_attention": False,
+    "cross_self_attention": False,
+    "encoder_layerdrop": 0,
+    "decoder_layerdrop": 0,
+    "encoder_layers_to_keep": None,
+    "decoder_layers_to_keep": None,
+    "quant_noise_pq": 0,
+    "quant_noise_scalar": 0,
+    "base_layers": 0,
+}
+_BEFORE_THE_FIRST = 2  # rows of a table of learned positions that fairseq does not use
+_BOTH_SIDES = ("embed_dim", "ffn_embed_dim", "attention_heads", "normalize_before", "learned_pos")
+
+
+class NoSuchForm(ValueError):
+    """The other software cannot represent the model. The message names the option."""
+
+
+def completed_settings(model: dict[str, Any]) -> dict[str, Any]:
+    """A plugin model's settings, with the defaults of fields newer than its checkpoint."""
+    return dict(cast("dict[str, Any]", completed(model)))
+
+
+def to_stock(model: dict[str, Any]) -> Namespace:
+    """The arguments of arch ``transformer`` for a plugin model's settings.
+
+    Raises:
+        NoSuchForm: stock fairseq cannot represent the model.
+    """
+    cfg = completed_settings(model)
+    for name, allowed in _PLUGIN_NEEDS.items():
+        if cfg[name] not in allowed:
+            _refuse("stock fairseq", name, cfg[name], allowed)
+    width = cfg["d_model"] // cfg["num_heads"]
+    for name in ("d_k", "d_v"):
+        if cfg[name] not in (0, width):
+            _refuse("stock fairseq", name, cfg[name], (width,))
+    args = Namespace(arch="transformer", share_all_embeddings=False)
+    for side in ("encoder", "decoder"):
+        values = (cfg["d_model"], cfg["d_ff"], cfg["num_heads"], cfg["pre_norm"])
+        learned = cfg["positional_encoding"] != "fairseq"
+        for name, value in zip(_BOTH_SIDES, (*values, learned), strict=True):
+            setattr(args, f"{side}_{name}", value)
+        setattr(args, f"{side}_layers", cfg[f"{side}_layers"])
+    for name in ("dropout", "attention_dropout", "activation_dropout"):
+        setattr(args, name, cfg[name])
+    args.max_source_positions = cfg["max_source_positions"]
+    args.max_target_positions = cfg["max_target_positions"]
+    args.share_all_embeddings = not (cfg["untie_embeddings"] or cfg["untie_source_embedding"])
+    args.share_decoder_input_output_embed = not cfg["untie_embeddings"]
+    base_architecture(args)
+    return args
+
+
+def with_learned_positions(cfg: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """A plugin model's settings with an encoding that stock fairseq has, and the tensors that this
+    adds: a table of sinusoids that stock does not compute is one of learned positions there."""
+    rows = {"paper": positional_encoding, "t2t": positional_encoding_halves}
+    if cfg["positional_encoding"] not in rows:
+        return cfg, {}
+    tables = {}
+    for side, length in (("encoder", "max_source_positions"), ("decoder", "max_target_positions")):
+        table = rows[cfg["positional_encoding"]](cfg[length], cfg["d_model"])
+        tables[f"{side}.embed_positions.weight"] = pad(table, (0, 0, _BEFORE_THE_FIRST, 0))
+    return {**cfg, "positional_encoding": "learned"}, tables
+
+
+def check_is_transformer(args: Namespace) -> None:
+    """Refuses other models, even if their options have the same names.
+
+    Raises:
+        NoSuchForm: the architecture is not a Transformer of stock fairseq.
+    """
+    arch = getattr(args, "arch", None) or getattr(args, "_name", "transformer")
+    if ARCH_MODEL_REGISTRY.get(arch) is not TransformerModel:
+        raise NoSuchForm(
+            f"the plugin does not support --arch {arch}: only fairseq's transformer and the"
+            " architectures derived from it can be converted"
+        )
+
+
+def to_plugin(args: Namespace) -> dict[str, Any]:
+    """A plugin model's settings for the arguments of a stock Transformer.
+
+    Raises:
+        NoSuchForm: the plugin cannot represent the model.
+    """
+    args = Namespace(**vars(args))
+    base_architecture(args)
+    for name, needed in _STOCK_NEEDS.items():
+        value = getattr(args, name, needed)
+        if value != needed and not (not value and not needed):
+            _refuse("the plugin", name, value, (needed,))
+    for name in _BOTH_SIDES:
+        one, other = (getattr(args, f"{side}_{name}") for side in ("encoder", "decoder"))
+        if one != other:
+            _refuse("the plugin", f"decoder_{name}", other, (one,))
+    for name in ("decoder_input_dim", "decoder_output_dim"):
+        if getattr(args, name) != args.decoder_embed_dim:
+            _refuse("the plugin", name, getattr(args, name), (args.decoder_embed_dim,))
+    tied = args.share_all_embeddings
+    half_tied = args.share_decoder_input_output_embed
+    return {
+        "_name": "vaswani_transformer",
+        "encoder_layers": args.encoder_layers,
+        "decoder_layers": args.decoder_layers,
+        "d_model": args.encoder_embed_dim,
+        "d_ff": args.encoder_ffn_embed_dim,
+        "num_heads": args.encoder_attention_heads,
+        "d_k": 0,
+        "d_v": 0,
+        "dropout": args.dropout,
+        "label_smoothing": getattr(args, "label_smoothing", 0.1),
+        "attention_dropout": args.attention_dropout,
+        "activation_dropout": args.activation_dropout or getattr(args, "relu_dropout", 0.0),
+        "attention_score": "scaled_dot",
+        "attention_window": 0,
+        "pre_norm": args.encoder_normalize_before,
+        "layer_norm_eps": 1e-5,
+        "positional_encoding": "learned" if args.encoder_learned_pos else "fairseq",
+        "initialisation": "fairseq",
+        "untie_embeddings": not tied and not half_tied,
+        "untie_source_embedding": not tied and half_tied,
+        "checkpoint_activations": bool(getattr(args, "checkpoint_activations", False)),
+        "fidelity": "fairseq",
+        "max_source_positions": getattr(args, "max_source_positions", None) or 1024,
+        "max_target_positions": getattr(args, "max_target_positions", None) or 1024,
+    }
+
+
+def _refuse(side: str, name: str, value: object, allowed: tuple[object, ...]) -> None:
+    raise NoSuchForm(
+        f"{side} does not support --{name.replace('_', '-')} {value}: only a model with"
+        f" {' or '.join(map(str, allowed))} can be converted"
+    )

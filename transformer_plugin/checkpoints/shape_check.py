@@ -1,0 +1,72 @@
+"""The tensors of a checkpoint must be those of the model that its settings describe."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models.transformer import TransformerModel
+from torch import Tensor
+
+from ..checkpoint_error import CheckpointError
+from ..model import VaswaniTransformer
+from .exchange.stock_settings import NoSuchForm, completed_settings, to_plugin, to_stock
+from .meta_models import plugin_model, stock_model
+from .model_building import reported_in_one_line
+
+VERSIONS = ("encoder.version", "decoder.version")
+_UNNEEDED = (*VERSIONS, "embed_positions._float_tensor", "embed_positions.weights")
+
+
+def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
+    """Compares the names and shapes of a checkpoint's tensors with its settings.
+
+    Only models of the plugin, and of stock fairseq that the plugin can represent, are compared.
+
+    Raises:
+        CheckpointError: they differ; names the first tensor.
+    """
+    header = (state.get("cfg") or {}).get("model") or state.get("args")
+    if header is None:
+        return
+    options = vars(header) if isinstance(header, Namespace) else dict(header)
+    kind = ARCH_MODEL_REGISTRY.get(options.get("_name") or options.get("arch"))
+    kind = getattr(kind, "builds", kind)  # of a preset
+    if kind not in (VaswaniTransformer, TransformerModel):
+        return
+    tensors = dict(state["model"])
+    with reported_in_one_line(str(path)):
+        try:
+            if kind is VaswaniTransformer:
+                settings = completed_settings(options)
+            else:
+                settings = to_plugin(Namespace(**options))
+                stock = stock_model(to_stock(settings), tensors)
+                stock.upgrade_state_dict(tensors)  # names of older releases
+            model_tensors(tensors, plugin_model(settings, tensors))
+        except NoSuchForm:
+            return
+        except CheckpointError as error:
+            raise CheckpointError(f"{path}: {error}") from None
+
+
+def model_tensors(stored: Mapping[str, Tensor], model: VaswaniTransformer) -> dict[str, Tensor]:
+    """The tensors of ``model`` among those that a checkpoint stores.
+
+    Raises:
+        CheckpointError: one is missing, of another shape, or not the model's.
+    """
+    tensors = {name: t for name, t in stored.items() if not name.endswith(_UNNEEDED)}
+    expected = {name: t.shape for name, t in model.state_dict().items()}
+    found = {name: t.shape for name, t in tensors.items()}
+    if found != expected:
+        name = min(k for k in expected.keys() | found.keys() if found.get(k) != expected.get(k))
+        shapes = [list(s[name]) if name in s else "no such tensor" for s in (expected, found)]
+        raise CheckpointError(
+            f"{name}: expected {shapes[0]} by the model's settings, found {shapes[1]}: the"
+            " checkpoint is not of a plain Transformer, or not whole"
+        )
+    return tensors

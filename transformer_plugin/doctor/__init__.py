@@ -1,0 +1,1 @@
+"""Finds problems of the installation, the data and the checkpoints."""

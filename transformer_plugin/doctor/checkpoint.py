@@ -1,0 +1,92 @@
+"""Describes a checkpoint, and checks whether it can be used."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fairseq import checkpoint_utils
+
+from ..checkpoints.dictionaries import dictionary_symbols
+from ..checkpoints.fairseq_loading import protect_loading
+from ..checkpoints.safe_loading import load
+from ..checkpoints.settings_check import check_registered
+from ..checkpoints.shape_check import check_shapes
+from ..deviations import run_deviations
+from .finding import NOTE, OK, PROBLEM, Finding
+
+
+def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
+    """Checks a checkpoint, and whether it fits ``data``, a folder of binarised data."""
+    try:
+        state = load(path)
+    except (OSError, ValueError) as error:
+        yield Finding(PROBLEM, str(error))
+        return
+    if not isinstance(state.get("model"), dict) or not state["model"]:
+        yield Finding(PROBLEM, f"{path}: no model in it", "give a checkpoint of fairseq-train")
+        return
+    try:
+        check_shapes(path, state)
+    except ValueError as error:
+        yield Finding(PROBLEM, str(error), "take another checkpoint of the run")
+        return
+    yield Finding(OK, f"{path}: holds only data, no code")
+    try:
+        check_registered(state)
+    except ValueError as error:
+        yield Finding(NOTE, f"{path}: {error}; only the form of its settings was checked")
+    yield from _numbers(state)
+    ours = _arch(state).startswith("vaswani_")
+    if ours:
+        try:
+            deviations = "; ".join(run_deviations(state["cfg"])) or "nothing"
+            yield Finding(NOTE, f"not as in the paper: {deviations}")
+        except ValueError as error:
+            yield Finding(NOTE, f"{path}: not compared with the paper: {error}")
+    else:
+        yield Finding(
+            NOTE,
+            f"{path}: a model '{_arch(state)}' of fairseq, not the plugin's",
+            f"transformer-plugin convert {path} OUT.pt --to plugin",
+        )
+    if data is not None and ours:
+        yield from _with_data(path, state, data)
+
+
+def _arch(state: dict[str, Any]) -> str:
+    """The name of the architecture; old checkpoints have it in ``args``."""
+    model = (state.get("cfg") or {}).get("model") or state.get("args") or {}
+    settings = vars(model) if isinstance(model, Namespace) else model
+    return str(settings.get("arch") or settings.get("_name") or "?")
+
+
+def _numbers(state: dict[str, Any]) -> Iterator[Finding]:
+    weights = state["model"]
+    kinds = sorted({str(weight.dtype).removeprefix("torch.") for weight in weights.values()})
+    shared = {(weight.data_ptr(), weight.shape): weight.numel() for weight in weights.values()}
+    history = state.get("optimizer_history") or [{}]
+    updates = history[-1].get("num_updates")
+    averaged = (state.get("extra_state") or {}).get("averaged")
+    if averaged:
+        use = f"the average of {len(averaged)} checkpoints, for translation"
+    elif state.get("last_optimizer_state"):
+        use = "training can resume from it"
+    else:
+        use = "without the optimizer's state, for translation"
+    made = "" if updates is None else f" after {updates:,} updates"
+    text = f"{_arch(state)}, {sum(shared.values()):,} parameters in {', '.join(kinds)}"
+    yield Finding(OK, f"{text}{made}; {use}")
+
+
+def _with_data(path: Path, state: dict[str, Any], data: Path) -> Iterator[Finding]:
+    try:
+        dictionary_symbols(state, data)
+        protect_loading()
+        checkpoint_utils.load_model_ensemble([str(path)], {"data": str(data)})
+    except (Exception, SystemExit) as error:  # whatever stops fairseq-generate
+        yield Finding(PROBLEM, f"{path} with {data}: {error}")
+    else:
+        yield Finding(OK, f"{path}: fits the dictionaries of {data}")

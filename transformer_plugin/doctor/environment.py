@@ -1,0 +1,174 @@
+"""Checks the installed packages, the hardware and the compiler."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+
+from .finding import NOTE, OK, PROBLEM, Finding
+
+try:
+    import torch
+except ImportError:
+    torch = None  # type: ignore[assignment]
+
+FAIRSEQ = ("fairseq-fixed", "0.12.3.1")
+PACKAGES = ("numpy", "omegaconf", "hydra-core", "sentencepiece", "sacrebleu", "sacremoses")
+
+
+def find_in_environment() -> Iterator[Finding]:
+    """Checks the environment."""
+    yield from _python()
+    yield from _torch()
+    yield from _fairseq()
+    yield from _packages()
+    if torch is not None:
+        yield from _accelerator()
+        yield from _apex()
+        yield from _kernels()
+
+
+def _python() -> Iterator[Finding]:
+    version = platform.python_version()
+    if (3, 11) <= sys.version_info < (3, 14):
+        yield Finding(OK, f"Python {version}")
+    else:
+        yield Finding(NOTE, f"Python {version} is not tested", "use Python 3.11, 3.12 or 3.13")
+
+
+def _torch() -> Iterator[Finding]:
+    if torch is None:
+        yield Finding(PROBLEM, "torch is missing or does not import", "pip install 'torch>=2.4'")
+        return
+    major, minor = (int(part) for part in torch.__version__.split(".")[:2])
+    if (major, minor) < (2, 4):
+        yield Finding(PROBLEM, f"torch {torch.__version__} is too old", "pip install 'torch>=2.4'")
+    else:
+        yield Finding(OK, f"torch {torch.__version__}")
+
+
+def _fairseq() -> Iterator[Finding]:
+    name, wanted = FAIRSEQ
+    found = _version(name)
+    remedy = f"pip uninstall -y fairseq; pip install --no-build-isolation {name}=={wanted}"
+    if found == wanted:
+        yield Finding(OK, f"{name} {found}")
+    elif found:
+        yield Finding(NOTE, f"{name} {found}, tested with {wanted}", remedy)
+    elif _version("fairseq"):
+        yield Finding(
+            PROBLEM,
+            f"fairseq {_version('fairseq')} does not import on Python 3.11 or newer",
+            remedy,
+        )
+    else:
+        yield Finding(PROBLEM, "fairseq is missing", remedy)
+        return
+    try:
+        importlib.import_module("fairseq")
+    except Exception as error:  # any failure is a finding
+        yield Finding(PROBLEM, f"fairseq does not import: {error}", remedy)
+
+
+def _packages() -> Iterator[Finding]:
+    pins = _pins(FAIRSEQ[0])
+    for package in PACKAGES:
+        version, pin = _version(package), pins.get(package)
+        wanted = f"{package}=={pin}" if pin else package
+        if version is None:
+            yield Finding(PROBLEM, f"{package} is missing", f"pip install {wanted}")
+        elif pin and version != pin:
+            text = f"{package} {version} is not the {pin} that fairseq needs"
+            yield Finding(PROBLEM, text, f"pip install {wanted}")
+        else:
+            yield Finding(OK, f"{package} {version}")
+
+
+def _accelerator() -> Iterator[Finding]:
+    if torch.cuda.is_available():
+        for i in range(torch.cuda.device_count()):
+            properties = torch.cuda.get_device_properties(i)
+            memory = properties.total_memory / 2**30
+            # Below compute capability 8.0 bf16 is emulated, and slow.
+            fast = "--bf16 or --fp16" if properties.major >= 8 else "--fp16"
+            yield Finding(OK, f"GPU {i}: {properties.name}, {memory:.0f} GiB; use {fast}")
+        return
+    cores = os.cpu_count()
+    yield Finding(OK, f"no GPU; {cores} CPU cores, {torch.backends.cpu.get_cpu_capability()}")
+    if _multiplies_bf16_faster():
+        yield Finding(OK, "the CPU multiplies bf16 faster than fp32: --bf16 is fastest here")
+    else:
+        text = "the CPU multiplies fp32 faster than bf16: --bf16 saves memory, not time"
+        yield Finding(NOTE, text)
+    if torch.version.cuda is None and shutil.which("nvidia-smi"):
+        yield Finding(
+            PROBLEM, "there is an NVIDIA GPU, but torch is a CPU build", "install torch with CUDA"
+        )
+
+
+def _apex() -> Iterator[Finding]:
+    if importlib.util.find_spec("apex") is None:
+        yield Finding(NOTE, "apex is not installed; torch's own fused Adam is used")
+    elif importlib.util.find_spec("amp_C") is None:
+        yield Finding(
+            PROBLEM,
+            "the package 'apex' here is not NVIDIA's: it is an unrelated package from PyPI",
+            "pip uninstall apex; NVIDIA's is built from https://github.com/NVIDIA/apex",
+        )
+    else:
+        yield Finding(OK, "NVIDIA apex")
+
+
+def _kernels() -> Iterator[Finding]:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    weight = torch.nn.Parameter(torch.zeros(1, device=device))
+    weight.grad = torch.ones_like(weight)
+    try:
+        torch.optim.AdamW([weight], fused=True).step()
+        yield Finding(OK, f"Adam: torch's fused step on {device}")
+    except RuntimeError as error:
+        text = f"torch's fused Adam, which vaswani_adam uses, does not run on {device}: {error}"
+        yield Finding(PROBLEM, text, "pip install --upgrade torch")
+    if torch.cuda.is_available():
+        names = ("flash", "mem_efficient", "math", "cudnn")
+        enabled = [n for n in names if getattr(torch.backends.cuda, f"{n}_sdp_enabled")()]
+        yield Finding(OK, f"attention: torch's SDPA ({', '.join(enabled)})")
+    else:
+        yield Finding(OK, "attention: torch's SDPA (flash on CPU)")
+    if shutil.which("c++") or shutil.which("g++") or shutil.which("clang++"):
+        yield Finding(OK, "C++ compiler: it builds the plugin's CPU kernels")
+    else:
+        yield Finding(NOTE, "no C++ compiler: slower on a CPU", "install g++")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _pins(package: str) -> dict[str, str]:
+    """The exact versions that an installed package requires."""
+    try:
+        asked = importlib.metadata.requires(package) or []
+    except importlib.metadata.PackageNotFoundError:
+        return {}
+    matches = (re.match(r"([\w-]+)==([\w.]+)$", line) for line in asked)
+    return {match.group(1): match.group(2) for match in matches if match}
+
+
+def _multiplies_bf16_faster() -> bool:
+    """Whether bf16 products are computed in bf16 here; without the kernels they always are."""
+    if importlib.util.find_spec("transformer_plugin.kernels"):
+        importlib.import_module("transformer_plugin.kernels")
+    from ..modules.products import product_type
+
+    return product_type(torch.empty(1, dtype=torch.bfloat16)) == torch.bfloat16

@@ -1,0 +1,92 @@
+"""Files that are written whole or not at all, and their checksums."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+PARTIAL = ".*.partial"  # the names of files that were never finished
+
+
+@contextlib.contextmanager
+def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
+    """A file opened for writing, which replaces ``path`` when the block ends without an error.
+
+    It has a temporary name beside ``path`` until then, and is flushed to the disk. A device or a
+    pipe is written to as it is.
+
+    Args:
+        mode: "w" for text in UTF-8, its line feeds as they are; "wb" for bytes.
+
+    Raises:
+        FileNotFoundError: the folder does not exist.
+        IsADirectoryError: ``path`` is a folder.
+        OSError: the folder cannot be written or the disk is full; ``path`` is not changed.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent}: no such folder: make it first")
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    if path.exists() and not path.is_file():
+        with path.open(mode, **text) as file:  # type: ignore[call-overload]
+            yield file
+        return
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open(mode, **text) as file:  # type: ignore[call-overload]
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """An empty folder beside ``path``, which replaces it when the block ends without an error.
+
+    Raises:
+        OSError: the folder cannot be written or the disk is full; ``path`` is as it was.
+    """
+    partial, former = (
+        path.with_name(f".{path.name}.{os.getpid()}.{end}") for end in ("partial", "former")
+    )
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        if path.exists():
+            path.rename(former)
+        partial.rename(path)
+    finally:
+        for folder in (partial, former):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Removes what killed processes have left of writing ``path``. No other may be writing it."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        if left.suffix in (".partial", ".former"):
+            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+
+
+def checksum(path: Path, algorithm: str = "sha256") -> str:
+    """Hex digest of a file's bytes.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()

@@ -1,0 +1,95 @@
+// The likeliest classes of rows of logits, with their normaliser.
+// Plain C functions for candidates.py; tensors are given by their first element.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "vectors.h"
+
+namespace {
+
+struct Choice {  // as candidates.py's
+    int64_t rows, num_classes, k, num_biases;
+    const int64_t* biased;  // classes whose log-probability is changed for the choice
+    const float* biases;    // by so much; minus infinity takes them out
+};
+
+struct Found {
+    float logit;
+    int64_t number;
+};
+
+// Numbers i to i + kLanes of a row; minus infinity behind its end.
+template <class Number>
+Floats vector(const Number* x, int64_t size, int64_t i) {
+    return i + kLanes <= size ? load(x + i) : load(x + i, int(size - i), kMinusInfinity);
+}
+
+// The largest of a row, as many as `found` has room for, largest first, equal ones in their order.
+template <class Number>
+void find_largest(const Number* x, int64_t size, std::vector<Found>& found) {
+    constexpr int kBlock = 4 * kLanes;
+    std::fill(found.begin(), found.end(), Found{kMinusInfinity, 0});
+    for (int64_t start = 0; start < size; start += kBlock) {
+        Floats vectors[4], top = Floats{} + kMinusInfinity;
+        int count = 0;
+        for (int64_t i = start; i < std::min(size, start + kBlock); i += kLanes, ++count) {
+            vectors[count] = vector(x, size, i);
+            top = larger(vectors[count], top);
+        }
+        if (!(largest(top) > found.back().logit)) continue;
+        for (int i = 0; i < count * kLanes; ++i) {
+            const float logit = vectors[i / kLanes][i % kLanes];
+            if (!(logit > found.back().logit)) continue;
+            const auto place = std::upper_bound(found.begin(), found.end(), logit,
+                                                [](float v, Found f) { return v > f.logit; });
+            std::move_backward(place, found.end() - 1, found.end());
+            *place = {logit, start + i};
+        }
+    }
+}
+
+// Of each row of logits the k classes to choose, and their log-probabilities.
+//   asked: a class of each row; its log-probability, without bias, goes to asked_log_p.
+template <class Number>
+void likeliest(const Choice& c, const Number* logits, const int64_t* asked, float* log_p,
+               int64_t* classes, float* asked_log_p) {
+    std::vector<Found> found(c.k + c.num_biases);  // so many that k are left in any case
+    for (int64_t r = 0; r < c.rows; ++r, logits += c.num_classes) {
+        find_largest(logits, c.num_classes, found);
+        const float most = found[0].logit;
+        Floats total{};
+        for (int64_t i = 0; i < c.num_classes; i += kLanes)
+            total += exponential(vector(logits, c.num_classes, i) - most);
+        const float log_z = most + std::log(sum(total));
+        asked_log_p[r] = load(logits + asked[r], 1, 0)[0] - log_z;
+        for (Found& f : found)
+            for (int64_t b = 0; b < c.num_biases; ++b)
+                if (c.biased[b] == f.number) f.logit += c.biases[b];
+        std::stable_sort(found.begin(), found.end(),
+                         [](Found a, Found b) { return a.logit > b.logit; });
+        for (int64_t j = 0; j < c.k; ++j, ++log_p, ++classes)
+            *log_p = found[j].logit - log_z, *classes = found[j].number;
+    }
+}
+
+}  // namespace
+
+// Its size and where its fields are, which a test compares with Python's.
+extern "C" const int64_t choice_layout[] = {
+    sizeof(Choice), offsetof(Choice, rows), offsetof(Choice, num_classes), offsetof(Choice, k),
+    offsetof(Choice, num_biases), offsetof(Choice, biased), offsetof(Choice, biases)};
+
+// One C function for each type of number.
+#define EXPORT(Number, suffix)                                                                   \
+    extern "C" void likeliest_##suffix(const Choice* c, const Number* logits,                    \
+                                       const int64_t* asked, float* log_p, int64_t* classes,     \
+                                       float* asked_log_p) {                                     \
+        likeliest(*c, logits, asked, log_p, classes, asked_log_p);                               \
+    }
+
+EXPORT(float, float32)
+EXPORT(BFloat16, bfloat16)

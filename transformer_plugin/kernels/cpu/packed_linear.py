@@ -1,0 +1,80 @@
+"""A search's linear maps by oneDNN, with each matrix in the order in which oneDNN reads it."""
+
+from __future__ import annotations
+
+import weakref
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ...modules.decoder import Decoder
+from ...modules.linear import linear
+from ...modules.operation import is_exactly
+from ...modules.products import product_type
+from ...search.decoder_state import prepare_decoding
+from ..registry import kernel
+from . import onednn
+
+
+class _Packed(NamedTuple):
+    """A packed copy of a weight, and which state of the weight it is a copy of."""
+
+    matrix: Tensor
+    address: int
+    version: int
+
+
+_PACKED: weakref.WeakKeyDictionary[nn.Linear, _Packed] = weakref.WeakKeyDictionary()
+
+
+def packed(layer: nn.Linear, x: Tensor) -> Tensor | None:
+    """The packed weight of ``layer``, for a product with ``x``; None where there is none, or where
+    the weight has changed since."""
+    weight, found = layer.weight, _PACKED.get(layer)
+    if found is None or x.dtype != weight.dtype or torch.is_grad_enabled():
+        return None
+    is_current = (found.address, found.version) == (weight.data_ptr(), weight._version)
+    return found.matrix if is_current else None
+
+
+def _is_packable(module: nn.Module) -> bool:
+    return (
+        isinstance(module, nn.Linear)
+        and is_exactly(module, nn.Linear)
+        and not module.weight.is_inference()
+        and onednn.packs(module.weight)
+        and product_type(module.weight) == module.weight.dtype
+    )
+
+
+def _is_on_cpu(decoder: Decoder, rows: int) -> bool:
+    return decoder.embed_tokens.weight.device.type == "cpu" and not torch.is_grad_enabled()
+
+
+@kernel(prepare_decoding, _is_on_cpu)
+def pack(decoder: Decoder, rows: int) -> None:
+    """See ``prepare_decoding``. The copies stay until their layers go."""
+    for module in decoder.modules():
+        if isinstance(module, nn.Linear) and _is_packable(module):
+            weight = module.weight
+            if packed(module, weight) is None:
+                matrix = onednn.pack(weight, rows)
+                _PACKED[module] = _Packed(matrix, weight.data_ptr(), weight._version)
+
+
+def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
+    return (
+        isinstance(layer, nn.Linear)
+        and packed(layer, x) is not None
+        and is_exactly(layer, nn.Linear)
+        and not torch.is_autocast_enabled("cpu")
+    )
+
+
+@kernel(linear, _supports)
+def packed_linear(layer: nn.Linear, x: Tensor, relu: bool = False) -> Tensor:
+    """See ``linear``."""
+    matrix = packed(layer, x)
+    assert matrix is not None
+    return onednn.affine(x, matrix, layer.bias, relu)

@@ -1,0 +1,89 @@
+"""Adam by torch's fused update, one pass over each weight."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.optim.adamw import adamw
+
+from ..modules.adam import AdamNumbers, AdamTensors, adam_update
+from .registry import kernel
+
+_NUMBERS_AT_ONCE = 1 << 24  # of converted gradients, 64 MiB: all together would be another model
+
+
+def _supports(parameters: list[AdamTensors], numbers: AdamNumbers) -> bool:
+    return all(
+        each.weight.dtype in (torch.float32, torch.float64)
+        and each.weight.device.type in ("cpu", "cuda")
+        and not each.gradient.is_sparse
+        for each in parameters
+    )
+
+
+@kernel(adam_update, _supports)
+def fused_adam_update(parameters: list[AdamTensors], numbers: AdamNumbers) -> None:
+    """See ``adam_update``.
+
+    torch divides by sqrt(v / (1 - beta2^t)) + eps; with eps / sqrt(1 - beta2^t) in its place the
+    update is the same.
+    """
+    eps = numbers.eps / math.sqrt(1 - numbers.beta2**numbers.step)
+    for part in _parts(parameters):
+        weights = [each.weight for each in part]
+        adamw(
+            weights,
+            _in_type_of_weights(part, numbers.factor),
+            [each.mean for each in part],
+            [each.square for each in part],
+            [],
+            list(torch.full((len(part),), numbers.step - 1.0, device=weights[0].device)),
+            fused=True,
+            amsgrad=False,
+            beta1=numbers.beta1,
+            beta2=numbers.beta2,
+            lr=numbers.lr,
+            weight_decay=numbers.weight_decay,
+            eps=eps,
+            maximize=False,
+        )
+        for weight in weights:  # torch's fused update does not count as a change of its own
+            torch.autograd.graph.increment_version(weight)
+        copies = [(each.rounded, each.weight) for each in part if each.rounded is not None]
+        if copies:
+            rounded, exact = map(list, zip(*copies, strict=True))
+            torch._foreach_copy_(rounded, exact)
+
+
+def _parts(parameters: list[AdamTensors]) -> Iterator[list[AdamTensors]]:
+    """Some parameters at a time, of one device and type."""
+    part: list[AdamTensors] = []
+    numbers = 0
+    for each in parameters:
+        weight = each.weight
+        is_alike = part and _kind(part[0].weight) == _kind(weight)
+        if part and not (is_alike and numbers + weight.numel() <= _NUMBERS_AT_ONCE):
+            yield part
+            part, numbers = [], 0
+        part.append(each)
+        numbers += weight.numel()
+    if part:
+        yield part
+
+
+def _kind(weight: Tensor) -> tuple[torch.device, torch.dtype]:
+    return weight.device, weight.dtype
+
+
+def _in_type_of_weights(part: list[AdamTensors], factor: float | Tensor) -> list[Tensor]:
+    """The gradients, times ``factor``."""
+    is_one = isinstance(factor, float) and factor == 1
+    if is_one and all(each.gradient.dtype == each.weight.dtype for each in part):
+        return [each.gradient for each in part]
+    exact = [torch.empty_like(each.weight) for each in part]
+    torch._foreach_copy_(exact, [each.gradient for each in part])
+    torch._foreach_mul_(exact, factor)
+    return exact

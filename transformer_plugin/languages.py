@@ -1,0 +1,32 @@
+"""Checks that a model was trained for the requested direction of translation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .checkpoint_error import CheckpointError
+
+
+def check_languages(name: str, state: Mapping[str, Any], source: str, target: str) -> None:
+    """Compares the requested languages with those in the checkpoint's settings, if it has them.
+
+    With a joint dictionary a model loads for any languages, and translates into nonsense.
+
+    Args:
+        name: of the checkpoint, for the message.
+        state: the checkpoint's contents.
+
+    Raises:
+        CheckpointError: the languages differ.
+    """
+    args, cfg = state.get("args"), state.get("cfg")
+    trained = vars(args) if args is not None else (cfg or {}).get("task") or {}
+    asked = {"source_lang": source, "target_lang": target}
+    known = {side: trained.get(side) or language for side, language in asked.items()}
+    if known != asked:
+        right = "-s {source_lang} -t {target_lang}".format_map(known)
+        raise CheckpointError(
+            f"{name}: trained to translate {' to '.join(known.values())}, not {source} to {target}:"
+            f" give {right}, and data of this direction"
+        )

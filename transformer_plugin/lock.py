@@ -1,0 +1,63 @@
+"""One process at a time: a lock on a file, which ends with the processes that hold it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import lock_descriptor
+
+PATIENCE = 10.0  # seconds for a process that is just ending
+
+
+class LockedError(OSError):
+    """Another process holds the lock; the message names it."""
+
+
+@contextlib.contextmanager
+def file_lock(
+    path: Path, holder: str, patience: float = PATIENCE, inherited: bool = False
+) -> Iterator[None]:
+    """Holds an exclusive lock on the file ``path`` for the time of the block.
+
+    The system releases the lock when every process that has the open file has ended, however it
+    ended: this one, its forks, and with ``inherited`` the commands that it starts. On a file system
+    without locks this does nothing.
+
+    Args:
+        holder: what to call this process in the message to another one.
+        patience: seconds to wait for the lock.
+
+    Raises:
+        LockedError: another process still holds it.
+        OSError: the file cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+", encoding="utf-8") as file:
+        if not _acquired(file.fileno(), patience):
+            file.seek(0)
+            other = file.read().strip() or "another process"
+            raise LockedError(f"{path}: locked by {other}: wait for it to end, or stop it")
+        os.set_inheritable(file.fileno(), inherited)
+        since = time.strftime("%Y-%m-%d %H:%M:%S")
+        file.truncate(0)
+        file.write(f"{holder} (process {os.getpid()} on {socket.gethostname()}, since {since})\n")
+        file.flush()
+        yield
+
+
+def _acquired(descriptor: int, patience: float) -> bool:
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            if lock_descriptor(descriptor, blocking=False):
+                return True
+        except OSError:  # a file system without locks
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.1)

@@ -1,0 +1,133 @@
+"""Labelled bracketing F1, as EVALB counts with COLLINS.prm (Black et al., 1991; Collins, 1997).
+
+A bracket is a constituent's label and the words that it spans. The root and punctuation do not
+count; ADVP and PRT are the same label; constituents that span nothing but punctuation are left out.
+
+Deviation: what is punctuation, the gold tree says. EVALB looks at each tree's own tags, and leaves
+out, as errors, the sentences in which these differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nltk import Tree
+
+from .linear_trees import is_word
+from .treebank import without_functions
+
+DELETED = frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."})
+EQUAL = {"PRT": "ADVP"}
+
+Bracket = tuple[str, int, int]  # label, first word, word behind the last
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Of one sentence or, added up, of many.
+
+    Attributes:
+        matched: brackets that are in both trees, of ``gold`` and ``found`` ones.
+        complete: sentences whose brackets are all matched.
+        right_tags: of ``words``, without punctuation.
+    """
+
+    matched: int = 0
+    gold: int = 0
+    found: int = 0
+    sentences: int = 0
+    complete: int = 0
+    words: int = 0
+    right_tags: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(vars(self)[name] + vars(other)[name] for name in vars(self)))
+
+    @property
+    def recall(self) -> float:
+        """In per cent, as all the others."""
+        return _percent(self.matched, self.gold)
+
+    @property
+    def precision(self) -> float:
+        """Of the brackets that were found."""
+        return _percent(self.matched, self.found)
+
+    @property
+    def f1(self) -> float:
+        """2 P R / (P + R), which is 2 matched / (gold + found)."""
+        return _percent(2 * self.matched, self.gold + self.found)
+
+    def figures(self) -> dict[str, float]:
+        """For score.json."""
+        return {
+            "f1": self.f1,
+            "precision": self.precision,
+            "recall": self.recall,
+            "complete_match": _percent(self.complete, self.sentences),
+            "tagging": _percent(self.right_tags, self.words),
+        }
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100 * part / whole if whole else 0.0
+
+
+def compared(gold: Tree, found: Tree | None) -> Counts:
+    """The counts of one sentence; None: the output is no tree, and has no brackets and tags.
+
+    Raises:
+        ValueError: the trees are of different words.
+    """
+    leaves = list(_leaves(gold))
+    counts = [leaf.label() not in DELETED for leaf in leaves]
+    ours = _brackets(gold, counts)
+    theirs: Counter[Bracket] = Counter()
+    right_tags = 0
+    if found is not None:
+        if found.leaves() != gold.leaves():
+            raise ValueError("the trees are of different sentences")
+        theirs = _brackets(found, counts)
+        pairs = zip(leaves, _leaves(found), counts, strict=True)
+        right_tags = sum(_same(a.label()) == _same(b.label()) for a, b, word in pairs if word)
+    return Counts(
+        matched=(ours & theirs).total(),
+        gold=ours.total(),
+        found=theirs.total(),
+        sentences=1,
+        complete=int(found is not None and ours == theirs),
+        words=sum(counts),
+        right_tags=right_tags,
+    )
+
+
+def _leaves(tree: Tree) -> Iterator[Tree]:
+    return tree.subtrees(is_word)
+
+
+def _same(label: str) -> str:
+    return EQUAL.get(label, label)
+
+
+def _brackets(tree: Tree, counts: Sequence[bool]) -> Counter[Bracket]:
+    """The brackets, and how often each is there; ``counts``: which words have a place."""
+    found: Counter[Bracket] = Counter()
+    words = iter(counts)
+    place = 0
+
+    def visit(node: Tree) -> None:
+        nonlocal place
+        if is_word(node):
+            place += next(words)
+            return
+        start = place
+        for child in node:
+            visit(child)
+        label = without_functions(node.label())
+        if place > start and label not in DELETED:
+            found[_same(label), start, place] += 1
+
+    visit(tree)
+    return found

@@ -1,0 +1,132 @@
+"""Trees as sequences of tokens and back, as in the authors' release (wsj_parsing.py).
+
+Depth first: a constituent ``X`` opens with the token ``X`` and closes with ``/X``; a part of speech
+is one token; words are not said, they are the source sentence; the root is left out. So
+
+    (TOP (S (NP (PRP I)) (VP (VBP run)) (. .)))    is    S NP PRP /NP VP VBP /VP . /S
+
+Deviation: a part of speech within an open constituent of the same label is written ``X*``. Where
+labels are used for both, as in IcePaHC, the release's form would be ambiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+
+from nltk import Tree
+
+ROOT = "TOP"
+UNKNOWN = "XX"  # part of speech of a word that an output says nothing of
+_MARK = "*"
+
+
+class NotATree(ValueError):
+    """A sequence of tokens is no tree of its sentence; the message says why."""
+
+
+def is_word(tree: Tree) -> bool:
+    """Whether it is a part of speech with its word."""
+    return len(tree) == 1 and isinstance(tree[0], str)
+
+
+def linearised(tree: Tree) -> list[str]:
+    """The tokens of a tree, whose root and words are left out.
+
+    Raises:
+        ValueError: a label is of a form that the tokens have no room for.
+    """
+    return [token for child in tree for token in _tokens(child, ())]
+
+
+def _tokens(tree: Tree, above: tuple[str, ...]) -> Iterator[str]:
+    label = tree.label()
+    if not label or label[0] == "/" or label[-1] == _MARK or len(label.split()) != 1:
+        raise ValueError(f"the label '{label}': expected one without '/' before and '*' behind it")
+    if is_word(tree):
+        yield label + _MARK * (label in above)
+        return
+    yield label
+    for child in tree:
+        yield from _tokens(child, (*above, label))
+    yield f"/{label}"
+
+
+def rebuilt(tokens: Sequence[str], words: Sequence[str]) -> Tree:
+    """The tree of ``tokens`` over ``words``, with the root.
+
+    Raises:
+        NotATree: they are none.
+    """
+    open_items: list[str | Tree] = []  # a string: a part of speech, or the opening of a constituent
+    for token in tokens:
+        if not _closes(token):
+            open_items.append(token)
+        elif not _close(open_items, token[1:]):
+            raise NotATree(f"'{token}' closes nothing")
+    tree, found = _with_words(open_items, iter(words))
+    if found != len(words):
+        raise NotATree(f"{found} parts of speech for {len(words)} words")
+    return tree
+
+
+def repaired(tokens: Sequence[str], words: Sequence[str], constituents: Set[str]) -> Tree:
+    """A tree over ``words`` of any tokens, the same as ``rebuilt`` where they are one.
+
+    What closes nothing is left out; what is left open is closed at the end; parts of speech beyond
+    the number of words are left out; words that have none hang on the root, as ``XX``.
+
+    Args:
+        constituents: labels that open a constituent.
+    """
+    try:
+        return rebuilt(tokens, words)
+    except NotATree:
+        pass
+    open_items: list[str | Tree] = []
+    for token in tokens:
+        if _closes(token):
+            _close(open_items, token[1:])
+        else:
+            open_items.append(token)
+    for i in reversed(range(len(open_items))):
+        item = open_items[i]
+        if isinstance(item, str) and item in constituents:
+            children = open_items[i + 1 :]
+            open_items[i:] = [Tree(item, children)] if children else []
+    tree, _ = _with_words(open_items, iter(words))
+    left = list(words)[len(tree.leaves()) :]
+    return Tree(ROOT, [*tree, *(Tree(UNKNOWN, [word]) for word in left)])
+
+
+def _closes(token: str) -> bool:
+    return len(token) > 1 and token[0] == "/"
+
+
+def _close(items: list[str | Tree], label: str) -> bool:
+    """Makes a constituent of the last ``label`` in ``items`` and what follows it, if it can."""
+    for i in reversed(range(len(items) - 1)):
+        if items[i] == label:
+            items[i:] = [Tree(label, items[i + 1 :])]
+            return True
+    return False
+
+
+def _with_words(items: Sequence[str | Tree], words: Iterator[str]) -> tuple[Tree, int]:
+    """The items below the root, each part of speech with its word while there are any, and the
+    number of parts of speech."""
+    found = 0
+
+    def filled(item: str | Tree) -> Iterator[Tree]:
+        nonlocal found
+        if isinstance(item, Tree):
+            children = [new for child in item for new in filled(child)]
+            if children:
+                yield Tree(item.label(), children)
+            return
+        found += 1
+        for word in words:
+            yield Tree(item.removesuffix(_MARK) or item, [word])
+            return
+
+    children = [new for item in items for new in filled(item)]
+    return Tree(ROOT, children), found

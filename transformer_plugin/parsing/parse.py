@@ -1,0 +1,104 @@
+"""``transformer-plugin parse``: a tree for each line of text."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..translation.command import blocks, sentences
+from ..translation.loading import add_model_arguments, add_search_arguments, load_translator
+from ..translation.translator import Translator
+from . import check_nltk
+
+if TYPE_CHECKING:
+    from nltk import Tree
+
+_BRACKETS = {"(": "-LRB-", ")": "-RRB-", "{": "-LCB-", "}": "-RCB-"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``transformer-plugin parse``."""
+    add_model_arguments(parser)
+    add_search_arguments(parser)
+    parser.set_defaults(beam=21, lenpen=0.3)
+    parser.add_argument(
+        "--max-len-own", type=int, default=300, metavar="N",
+        help="a tree has at most N tokens more than its sentence, 6.3 (default %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--input", type=Path, help="one sentence a line; default: standard input")
+    parser.add_argument(
+        "--tokenised", action="store_true", help="the text is split into words as the treebank's;"
+        " default: nltk's tokeniser of the Penn treebank does it",
+    )  # fmt: skip
+    parser.add_argument("--draw", action="store_true", help="draw the trees, in characters")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Prints a tree in brackets for each line, or draws it; of an empty line, an empty line.
+
+    Raises:
+        OSError: a file is missing.
+        ValueError: an option that means nothing, or nltk is missing.
+    """
+    check_nltk()
+    from nltk import TreebankWordTokenizer
+
+    tokenise = str.split if args.tokenised else TreebankWordTokenizer().tokenize
+    name = str(args.input or "standard input")
+    with args.input.open("rb") if args.input else contextlib.nullcontext(sys.stdin.buffer) as lines:
+        translator = load_translator(args)
+        for block in blocks(sentences(lines, name), 1 if lines.isatty() else 1000):
+            words = [[_BRACKETS.get(word, word) for word in tokenise(line)] for line in block]
+            for of, found in zip(words, parses(translator, words), strict=True):
+                if found is None:
+                    print(flush=True)
+                elif args.draw:
+                    found.tree.pretty_print()
+                else:
+                    print(" ".join(str(found.tree).split()), flush=True)
+                if found is not None and found.repaired:
+                    print(f"repaired, the output was no tree: {' '.join(of)}", file=sys.stderr)
+
+
+@dataclass(frozen=True)
+class Parse:
+    """A tree, and whether the output was none and had to be repaired."""
+
+    tree: Tree
+    repaired: bool
+
+
+def parses(
+    translator: Translator, sentences: Sequence[Sequence[str]]
+) -> Iterator[Parse | None]:
+    """The parse of each sentence of words, None of an empty one.
+
+    Raises:
+        ValueError: a sentence is longer than ``--part-length``.
+    """
+    from .linear_trees import NotATree, rebuilt, repaired
+
+    symbols = translator.task.target_dictionary.symbols
+    constituents = {symbol[1:] for symbol in symbols if len(symbol) > 1 and symbol[0] == "/"}
+    read = [translator.read(" ".join(words)) for words in sentences]
+    for words, parts in zip(sentences, read, strict=True):
+        if len(parts) > 1:
+            raise ValueError(
+                f"a sentence of {len(words)} words ('{' '.join(words)[:40]}') has more than"
+                f" {translator.part_length} subwords: split it, or raise --part-length"
+            )
+    beams = iter(translator.search([tokens for parts in read for _, tokens in parts]))
+    for words, parts in zip(sentences, read, strict=True):
+        if not parts:
+            yield None
+            continue
+        tokens = translator.part(*parts[0], next(beams)[0]).target
+        try:
+            yield Parse(rebuilt(tokens, words), repaired=False)
+        except NotATree:
+            yield Parse(repaired(tokens, words, constituents), repaired=True)

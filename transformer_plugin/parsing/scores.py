@@ -1,0 +1,38 @@
+"""The scores of many outputs, with those that are no tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nltk import Tree
+
+from .brackets import Counts, compared
+from .linear_trees import NotATree, rebuilt, repaired
+
+SIGNATURE = "F1|evalb:COLLINS.prm"
+
+
+def score(outputs: Sequence[Sequence[str]], gold: Sequence[Tree]) -> dict[str, Any]:
+    """Of each output with its gold tree: ``f1``, ``precision``, ``recall``, ``complete_match`` and
+    ``tagging`` in per cent, where an output that is no tree has no brackets; the same with such
+    outputs ``repaired``; and how many are ``no_tree``."""
+    constituents = {token[1:] for tokens in outputs for token in tokens if token.startswith("/")}
+    total, mended = Counts(), Counts()
+    no_tree = 0
+    for tokens, tree in zip(outputs, gold, strict=True):
+        words = tree.leaves()
+        try:
+            found: Tree | None = rebuilt(tokens, words)
+        except NotATree:
+            found = None
+            no_tree += 1
+        total += compared(tree, found)
+        mended += compared(tree, found or repaired(tokens, words, constituents))
+    return {
+        **total.figures(),
+        "signature": f"{SIGNATURE}|no tree:empty",
+        "sentences": len(gold),
+        "no_tree": no_tree,
+        "repaired": {**mended.figures(), "signature": f"{SIGNATURE}|no tree:repaired"},
+    }

@@ -1,0 +1,1 @@
+"""What a run, a model and its attention look like: accounting, pages and summaries."""

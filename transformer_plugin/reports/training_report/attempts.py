@@ -1,0 +1,74 @@
+"""The attempts of a run: each time that it was started, from which update, with which batches."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from .entries import Entry
+
+_RESUMED = re.compile(r"Loaded checkpoint .*\(epoch \d+ @ (\d+) updates\)")
+_SIZE = re.compile(
+    r"an update holds ([\d,]+) source and ([\d,]+) target tokens on average .* and takes (\S+)"
+    r" FLOPs; ([\d,]+) updates an epoch"
+)
+_DEVICES = re.compile(r"training on (\d+) devices")
+_DEVIATIONS = re.compile(r"not as in the paper: (.*)")
+
+
+@dataclass
+class Attempt:
+    """One start of training; tokens and FLOPs are those of a mean update.
+
+    Attributes:
+        first, last: updates that were finished at its start, and that are by now.
+    """
+
+    first: int
+    last: int
+    source_tokens: int
+    target_tokens: int
+    flops: float
+    updates_an_epoch: int
+
+
+@dataclass
+class Attempts:
+    """Those of a log.
+
+    Attributes:
+        devices: that train together; deviations: from the paper. Of the last start; None where the
+            log does not say.
+    """
+
+    found: list[Attempt] = field(default_factory=list)
+    devices: int | None = None
+    deviations: list[str] | None = None
+    _resumed_from: int = 0
+
+    @property
+    def flops(self) -> float:
+        """Of all updates, also of those that were lost with an interruption."""
+        return sum((attempt.last - attempt.first) * attempt.flops for attempt in self.found)
+
+    def take(self, entry: Entry, update: int | None) -> None:
+        """Takes up the next entry; ``update``: that its numbers are of."""
+        if update is not None:
+            if self.found:
+                self.found[-1].last = max(self.found[-1].last, update)
+        elif match := _RESUMED.match(entry.text):
+            self._resumed_from = int(match[1])
+        elif match := _SIZE.match(entry.text):
+            source, target, flops, an_epoch = match.groups()
+            first, self._resumed_from = self._resumed_from, 0
+            self.found.append(
+                Attempt(first, first, _int(source), _int(target), float(flops), _int(an_epoch))
+            )
+        elif match := _DEVICES.match(entry.text):
+            self.devices = int(match[1])
+        elif match := _DEVIATIONS.match(entry.text):
+            self.deviations = [] if match[1] == "nothing" else match[1].split("; ")
+
+
+def _int(text: str) -> int:
+    return int(text.replace(",", ""))

@@ -1,0 +1,89 @@
+"""``transformer-plugin progress``: what training writes, with a bar for its lines of progress.
+
+A file gets fairseq's plain lines (``--log-format simple``), and a terminal the time left as well:
+
+    fairseq-train ... --log-format simple 2>&1 | tee train.log | transformer-plugin progress
+    tail -n +1 -f train.log | transformer-plugin progress
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import TextIO
+
+from tqdm import tqdm
+
+from .entries import entries_of
+from .series import TrainingLog
+
+_BAR = "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} updates{postfix}"
+
+
+def add_arguments(_parser: argparse.ArgumentParser) -> None:
+    """``transformer-plugin progress`` takes none."""
+
+
+def main(_args: argparse.Namespace) -> None:
+    """Copies standard input to standard output, which is a terminal or not."""
+    # Ctrl-C stops training, and this when training has said its last.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
+    show(sys.stdin, sys.stdout, sys.stdout.isatty())
+
+
+def show(lines: Iterable[str], output: TextIO, terminal: bool) -> None:
+    """Writes each line, those of progress on a terminal as a bar, elsewhere with the time left."""
+    display = ProgressDisplay(output, terminal)
+    for line in lines:
+        display.show(line)
+    display.close()
+
+
+class ProgressDisplay:
+    """The lines of a training log on a terminal, or elsewhere."""
+
+    def __init__(self, output: TextIO, terminal: bool = True) -> None:
+        self._output, self._terminal = output, terminal
+        self._log = TrainingLog(Path("standard input"))
+        self._bar: tqdm | None = None
+
+    def show(self, line: str) -> None:
+        """Writes a line, with its line feed."""
+        is_progress = False
+        for entry in entries_of(line):
+            self._log.take(entry)
+            is_progress = entry.whole and entry.source == "train_inner"
+        if self._terminal and is_progress:
+            self._draw()
+        elif self._terminal:
+            tqdm.write(line, self._output, end="")
+        else:
+            left = f"  [{time_left(self._log)}]" if is_progress else ""
+            print(line.rstrip("\n"), left, sep="", file=self._output, flush=True)
+
+    def close(self) -> None:
+        """Removes the bar."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def _draw(self) -> None:
+        log = self._log
+        if self._bar is None:
+            self._bar = tqdm(file=self._output, bar_format=_BAR, leave=False, dynamic_ncols=True)
+        self._bar.total, self._bar.n = log.total_updates, log.updates
+        latest = {name: series.values[-1] for name, series in log.train.items() if series.values}
+        shown = [time_left(log)]
+        shown += [f"{name} {latest[name]:g}" for name in ("loss", "lr") if name in latest]
+        shown += [f"{latest['wps']:,.0f} tokens/s"] if "wps" in latest else []
+        self._bar.set_postfix_str(", ".join(shown))
+
+
+def time_left(log: TrainingLog) -> str:
+    """``1:02:03 left``, or that it is not known."""
+    seconds = log.seconds_left()
+    return "time left not known" if seconds is None else f"{timedelta(seconds=round(seconds))} left"

@@ -1,0 +1,147 @@
+"""Reads the folder of a run: log, checkpoints, scores and translations."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...checkpoints.safe_loading import load_header
+from ...deviations import run_deviations
+from ..summary import test_texts
+from .manifest import Manifest
+from .sentences import Sentence, best_and_worst, translations
+from .series import TrainingLog, read_log
+
+
+@dataclass
+class Checkpoint:
+    """A checkpoint, with the epoch, updates and score in the log's entry."""
+
+    name: str
+    megabytes: float | None  # None: the log has an entry, but the file was removed
+    epoch: int | None = None
+    updates: int | None = None
+    score: float | None = None
+
+
+@dataclass
+class Run:
+    """One run.
+
+    Attributes:
+        machine: hardware of the training, from the manifest.
+        commit: of the code, from the manifest.
+        deviations: settings that differ from the paper; None if the settings are not known.
+        scores: contents of score.json; None if there is none.
+        missing: a sentence for each thing that cannot be shown, with the reason.
+    """
+
+    name: str
+    log: TrainingLog
+    machine: str | None = None
+    commit: str | None = None
+    deviations: list[str] | None = None
+    scores: dict[str, Any] | None = None
+    best: list[Sentence] = field(default_factory=list)
+    worst: list[Sentence] = field(default_factory=list)
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+def find_log(path: Path) -> Path:
+    """The training log of a run's folder, or ``path`` itself where it is a file.
+
+    Raises:
+        FileNotFoundError: there is no log.
+    """
+    if path.is_file():
+        return path
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such folder; expected that of a run, runs/EXPERIMENT")
+    log = path / "train.log"
+    if not log.is_file():
+        raise FileNotFoundError(
+            f"{path}: no training log: expected {log}, which recipes/train.sh writes; if it has"
+            " another name, give the log itself"
+        )
+    return log
+
+
+def read_run(path: Path, name: str) -> Run:
+    """Reads a run, finished or not.
+
+    Args:
+        path: its folder or its log.
+
+    Raises:
+        OSError: there is no log, or it cannot be read.
+        ValueError: it is not a log of fairseq-train.
+    """
+    log = read_log(find_log(path))
+    run = Run(name, log)
+    folder = path if path.is_dir() else None
+    if log.torn:
+        run.missing.append(f"torn lines of the log that were left out: {log.torn}")
+    if folder is not None:
+        run.checkpoints = _checkpoints(folder / "checkpoints", log)
+        if log.settings is None:
+            _take_settings(run, folder / "checkpoints/checkpoint_last.pt")
+        manifest = Manifest(folder)
+        run.machine, run.commit = manifest.machine, manifest.commit
+        _take_scores(run, folder, manifest.reference)
+    if log.settings is None:
+        run.missing.append("no settings: neither the log nor a checkpoint has all of them")
+    else:
+        try:
+            run.deviations = run_deviations(log.settings)
+        except ValueError as error:
+            run.missing.append(f"the settings cannot be compared with the paper: {error}")
+    return run
+
+
+def _take_settings(run: Run, checkpoint: Path) -> None:
+    try:
+        found = load_header(checkpoint).get("cfg")
+    except (OSError, ValueError) as error:
+        run.missing.append(str(error))
+        return
+    if found is not None:
+        run.log.settings = {
+            part: vars(values) if hasattr(values, "__dict__") else values
+            for part, values in dict(found).items()
+        }
+
+
+def _checkpoints(folder: Path, log: TrainingLog) -> list[Checkpoint]:
+    sizes = {path.name: path.stat().st_size / 1e6 for path in folder.glob("*.pt")}
+    told = {saved.name: saved for saved in log.saved}
+    found = [
+        Checkpoint(name, sizes.pop(name, None), saved.epoch, saved.updates, saved.score)
+        for name, saved in told.items()
+    ]
+    return found + [Checkpoint(name, size) for name, size in sorted(sizes.items())]
+
+
+def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
+    path = folder / "score.json"
+    try:
+        run.scores = json.loads(path.read_text(encoding="utf-8"))
+        lowercase = "case:lc" in run.scores["signature"]
+    except FileNotFoundError:
+        run.missing.append(f"no score yet: {path} is not there (recipes/score.sh writes it)")
+        return
+    except (ValueError, KeyError, TypeError) as error:
+        run.scores = None
+        run.missing.append(f"{path}: not what recipes/score.sh writes ({error})")
+        return
+    try:
+        if reference is not None and reference.is_file():
+            source = reference.with_suffix(f".{(run.log.settings or {})['task']['source_lang']}")
+        else:
+            source, reference = test_texts(folder)
+        sentences = translations(source, reference, folder / "hypotheses.txt", lowercase)
+        run.best, run.worst = best_and_worst(sentences)
+    except (OSError, ValueError, LookupError) as error:
+        run.missing.append(f"no sentences: {error}")

@@ -1,0 +1,191 @@
+"""What a training log says, as series of numbers over updates."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from .attempts import Attempts
+from .entries import Entry, numbers, read_entries
+from .phases import Phases
+from .settings import Settings, parse_settings
+
+_SAVED = re.compile(
+    r"Saved checkpoint (?P<path>.+) \(epoch (?P<epoch>\d+) @ (?P<updates>\d+) updates,"
+    r" score (?P<score>\S+)\)"
+)
+_BATCHES = re.compile(r"grouped total_num_itrs = (\d+)")
+_PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
+_ENDS = ("done training in", "Stopping training due to", "early stop since")
+
+
+@dataclass
+class Series:
+    """Values at updates, which rise."""
+
+    updates: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+    def add(self, update: int, value: float) -> None:
+        """A point; a run that went back to an earlier checkpoint replaces what it does again."""
+        while self.updates and self.updates[-1] >= update:
+            self.updates.pop()
+            self.values.pop()
+        self.updates.append(update)
+        self.values.append(value)
+
+
+def _table() -> defaultdict[str, Series]:
+    return defaultdict(Series)
+
+
+@dataclass
+class Saved:
+    """A checkpoint as the log tells of it; ``score`` is that of validation, None without one."""
+
+    name: str
+    epoch: int
+    updates: int
+    score: float | None
+
+
+@dataclass
+class TrainingLog:
+    """A log as far as it is written.
+
+    Attributes:
+        train: by name (loss, lr, wps, ...): means of the updates since the point before.
+        epochs: the same, an epoch a point.
+        valid: the same by validation set.
+        settings: of the last start; None where the log does not hold them whole.
+        batches: of an epoch, in updates.
+        warnings: of the plugin: faulty batches, divergence, broken checkpoints.
+        torn: how many lines of numbers could not be read.
+    """
+
+    path: Path
+    train: defaultdict[str, Series] = field(default_factory=_table)
+    epochs: defaultdict[str, Series] = field(default_factory=_table)
+    valid: dict[str, defaultdict[str, Series]] = field(default_factory=dict)
+    phases: Phases = field(default_factory=Phases)
+    attempts: Attempts = field(default_factory=Attempts)
+    settings: Settings | None = None
+    saved: list[Saved] = field(default_factory=list)
+    warnings: list[Entry] = field(default_factory=list)
+    parameters: int | None = None
+    batches: int | None = None
+    starts: int = 0
+    torn: int = 0
+    ended: bool = False
+    last: datetime | None = None
+
+    @property
+    def updates(self) -> int:
+        """How many the run has made, as far as is logged."""
+        tables = [self.train, self.epochs, *self.valid.values()]
+        ends = [s.updates[-1] for table in tables for s in table.values() if s.updates]
+        return max(ends, default=0)
+
+    @property
+    def total_updates(self) -> int | None:
+        """How many it is to make; None where no setting says so."""
+        limits = (self.settings or {}).get("optimization", {})
+        totals = [
+            limits.get("max_update") or 0,
+            (limits.get("max_epoch") or 0) * (self.batches or 0),
+        ]
+        return min((total for total in totals if total), default=None)
+
+    def tokens_per_second(self) -> float | None:
+        """Target tokens a second of training: all of them by all the time that they took.
+
+        Each point stands for ``wpb`` tokens an update that took ``wpb / wps`` seconds; a mean or
+        median of ``wps`` would hide the stretches that went slowly.
+        """
+        speed = dict(zip(self.train["wps"].updates, self.train["wps"].values, strict=True))
+        size = zip(self.train["wpb"].updates, self.train["wpb"].values, strict=True)
+        windows = [(wpb, speed[update]) for update, wpb in size if speed.get(update, 0) > 0]
+        tokens, seconds = sum(wpb for wpb, _ in windows), sum(wpb / wps for wpb, wps in windows)
+        return tokens / seconds if seconds else None
+
+    def seconds_left(self) -> float | None:
+        """Of a run that has not ended, at the speed of its last points, with as much validation
+        and saving as so far; None where its length or speed is not known."""
+        speeds = [ups for ups in self.train["ups"].values[-10:] if ups > 0]
+        if self.ended or self.total_updates is None or not speeds:
+            return None
+        update = sum(1 / ups for ups in speeds) / len(speeds) * self.phases.overhead
+        return max(0, self.total_updates - self.updates) * update
+
+    def take(self, entry: Entry) -> None:
+        """Takes up the next entry."""
+        self.last = entry.time
+        self.phases.take(entry)
+        if entry.level in ("WARNING", "ERROR") and entry.source.startswith("transformer_plugin"):
+            self.warnings.append(entry)
+        try:
+            found = numbers(entry)
+        except ValueError:
+            self.torn += 1
+            return
+        self.attempts.take(entry, int(found["num_updates"]) if found else None)
+        if found is not None:
+            self._take_numbers(entry.source, found)
+        elif entry.source == "fairseq_cli.train" and entry.text.startswith("{'_name'"):
+            self.starts, self.ended = self.starts + 1, False
+            try:
+                self.settings = parse_settings(entry.text)
+            except ValueError:
+                self.torn += 1
+        elif entry.text.startswith(_ENDS):
+            self.ended = True
+        elif match := _SAVED.match(entry.text):
+            score = None if match["score"] == "None" else float(match["score"])
+            name = Path(match["path"]).name
+            self.saved.append(Saved(name, int(match["epoch"]), int(match["updates"]), score))
+        elif match := _BATCHES.match(entry.text):
+            self.batches = int(match[1])
+        elif match := _PARAMETERS.match(entry.text):
+            self.parameters = int(match[1].replace(",", ""))
+
+    def _take_numbers(self, source: str, found: dict[str, float]) -> None:
+        update = int(found.pop("num_updates"))
+        if source == "train_inner":
+            table, self.ended = self.train, False
+        elif source == "train":
+            table = self.epochs
+        else:
+            table = self.valid.setdefault(source, _table())
+        for name, value in found.items():
+            table[name].add(update, value)
+
+
+def read_log(path: Path) -> TrainingLog:
+    """Reads what a log holds so far.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: nothing in it is of fairseq-train.
+    """
+    log = TrainingLog(path)
+    for entry in read_entries(path):
+        log.take(entry)
+    if not (log.starts or log.updates):
+        raise ValueError(
+            f"{path}: neither settings nor progress of fairseq-train in it; expected lines such as"
+            " '2026-01-31 12:00:00 | INFO | train_inner | epoch 001: ...'"
+            " (--log-format simple or json)"
+        )
+    return log
+
+
+def best(series: Series, largest: bool) -> tuple[int, float] | None:
+    """The update and value of the best point; points that are no number do not count."""
+    points = zip(series.updates, series.values, strict=True)
+    pairs = [(update, value) for update, value in points if math.isfinite(value)]
+    choose = max if largest else min
+    return choose(pairs, key=lambda pair: pair[1]) if pairs else None

@@ -1,0 +1,80 @@
+"""The sha256 and the number of lines of the files of a run."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ..files import checksum
+
+FOLDERS = ("raw", "clean", "subwords", "subwords-target", "data-bin")
+WITHOUT_LINES = {".bin", ".model", ".json", ".pt", ".gz"}
+INDEX = struct.Struct("<9sQBQ")  # of fairseq: magic, version, type of the numbers, sentences
+
+
+def data_facts(data: Path, before: dict[str, Any]) -> dict[str, Any]:
+    """{folder: its settings and files}, for the folders of data-prep that are there.
+
+    Checksums are those that the step itself recorded (DATA/.done/FOLDER.json), where it did; lines
+    are not counted again where ``before``, an earlier result, has the same checksum.
+    """
+    found = {}
+    for folder in (data / name for name in FOLDERS):
+        if not folder.is_dir():
+            continue
+        record = _record(data / ".done" / f"{folder.name}.json")
+        known = before.get(folder.name, {}).get("files", {})
+        names = sorted(
+            path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".log"
+        )
+        found[folder.name] = {
+            "settings": record.get("settings"),
+            "files": file_facts(folder, names, record.get("outputs", {}), known),
+        }
+    return found
+
+
+def file_facts(
+    folder: Path,
+    names: Iterable[str],
+    checksums: dict[str, str] | None = None,
+    known: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """{name: sha256, bytes, and lines where it has any}, for the files that are there."""
+    found = {}
+    for name in names:
+        path = folder / name
+        if not path.is_file():
+            continue
+        sha256 = (checksums or {}).get(name) or checksum(path)
+        earlier = (known or {}).get(name, {})
+        if earlier.get("sha256") == sha256:
+            found[name] = earlier
+            continue
+        found[name] = {"sha256": sha256, "bytes": path.stat().st_size}
+        lines = _lines(path)
+        if lines is not None:
+            found[name]["lines"] = lines
+    return found
+
+
+def _record(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def _lines(path: Path) -> int | None:
+    """Line feeds of a text, sentences of fairseq's index, None for other files."""
+    if path.suffix in WITHOUT_LINES:
+        return None
+    with path.open("rb") as file:
+        if path.suffix == ".idx":
+            header = file.read(INDEX.size)
+            known = len(header) == INDEX.size and header.startswith(b"MMIDIDX\0\0")
+            return int(INDEX.unpack(header)[3]) if known else None
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))

@@ -1,0 +1,90 @@
+"""What a finished stage was made from, so that it is done again only when something has changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..files import atomic_write, checksum
+
+IGNORED = (".log", ".partial")  # in a folder: files that may change without changing the result
+
+
+class DoneFile:
+    """``FOLDER/.done/NAME.json``: settings and checksums of the last complete run of a stage.
+
+    Files are recorded by name, so that the folder of a run may move.
+
+    Args:
+        folder: of the run.
+        name: of the stage.
+        settings: all that the result depends on besides the inputs; as JSON holds it.
+        inputs: files and folders; of a folder, all its files count, hidden ones and logs aside.
+
+    Raises:
+        FileNotFoundError: an input is missing.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, settings: dict[str, Any], inputs: Iterable[Path]
+    ) -> None:
+        self.path = folder / ".done" / f"{name}.json"
+        settings = json.loads(json.dumps(settings))  # tuples become lists, as in the file
+        self._wanted = {"settings": settings, "inputs": checksums(inputs)}
+
+    def is_current(self, outputs: Iterable[Path]) -> bool:
+        """Whether the stage made these very outputs from these very inputs and settings."""
+        try:
+            record = dict(json.loads(self.path.read_text(encoding="utf-8")))
+            outputs_then = record.pop("outputs")
+            return bool(record == self._wanted and outputs_then == checksums(outputs))
+        except (FileNotFoundError, LookupError, TypeError, ValueError):
+            return False
+
+    def clear(self) -> None:
+        """The outputs are about to change."""
+        self.path.unlink(missing_ok=True)
+
+    def write(self, outputs: Iterable[Path]) -> None:
+        """The outputs are complete."""
+        record = self._wanted | {"outputs": checksums(outputs)}
+        self.path.parent.mkdir(exist_ok=True)
+        with atomic_write(self.path) as file:
+            json.dump(record, file, indent=1, sort_keys=True)
+            file.write("\n")
+
+
+def checksums(paths: Iterable[Path]) -> dict[str, str]:
+    """{name: sha256} of files; those of a folder as NAME/FILE. Links are followed.
+
+    Raises:
+        FileNotFoundError: a path or the target of a link is missing.
+    """
+    found = {}
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"{path} is missing: run the stage that writes it first")
+        files = _files(path, ()) if path.is_dir() else [path]
+        for file in sorted(files):
+            name = str(file.relative_to(path.parent))
+            if name in found:  # of another folder
+                name = str(file)
+            found[name] = checksum(file)
+    return found
+
+
+def _files(folder: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:
+    """Files that count, at any depth. A link to a folder that it lies in is not followed."""
+    status = folder.stat()
+    this = (status.st_dev, status.st_ino)
+    if this in above:
+        return
+    for path in folder.iterdir():
+        if path.is_dir():
+            yield from _files(path, (*above, this))
+        elif path.name[0] != "." and path.suffix not in IGNORED:
+            if not path.exists():
+                raise FileNotFoundError(f"{path} is a link to a file that does not exist")
+            yield path

@@ -1,0 +1,57 @@
+"""What a stage ran with: the code, the packages, and the machine."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from .. import processor
+
+REPO = Path(__file__).resolve().parents[2]
+PACKAGES = (
+    *("torch", "fairseq-fixed", "numpy", "sentencepiece", "subword-nmt", "sacremoses"),
+    *("sacrebleu", "transformer-plugin"),
+)
+
+
+def code() -> dict[str, Any]:
+    """The commit of the repository, and whether its files differ from it; None where unknown."""
+    commit, changes = _printed("git", "rev-parse", "HEAD"), _printed("git", "status", "--porcelain")
+    return {"commit": commit, "changed": None if changes is None else changes != ""}
+
+
+def versions() -> dict[str, str | None]:
+    """Of Python and of the packages; None for one that is not installed."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def hardware() -> dict[str, Any]:
+    """Host, processor, memory and GPUs."""
+    query = "--query-gpu=name,memory.total,driver_version"
+    gpus = _printed("nvidia-smi", query, "--format=csv,noheader")
+    return {
+        "host": platform.node(),
+        "cpu": processor.model_name(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "gpus": gpus.splitlines() if gpus else [],
+    }
+
+
+def _printed(*command: str) -> str | None:
+    """What a command prints, without the last line feed; None where it fails or is missing."""
+    try:
+        done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.rstrip("\n")

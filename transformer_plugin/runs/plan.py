@@ -1,0 +1,95 @@
+"""The commands of a recipe, stage by stage, as its shell script declares them."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass
+class Command:
+    """A command of a recipe.
+
+    Attributes:
+        stage: consecutive commands of one name are one stage.
+        words: of the command line.
+        variables: of the environment, besides those of this process.
+        inputs, output: what the result depends on, and what the stage must write. A stage with an
+            output is skipped when that, the inputs and the command are as they were; one without
+            always runs.
+        log: file for both streams; stdout: file for standard output alone.
+        resumes: the command continues from an output that is there, and adds to the log.
+        writes_to: a folder besides that of the run which is locked as well.
+    """
+
+    stage: str
+    words: list[str]
+    variables: dict[str, str]
+    inputs: list[Path]
+    output: Path | None
+    log: Path | None
+    stdout: Path | None
+    resumes: bool
+    writes_to: Path | None
+
+    @property
+    def continues(self) -> bool:
+        """Whether there is an output to continue from."""
+        return self.resumes and self.output is not None and self.output.exists()
+
+    @property
+    def line(self) -> str:
+        """The command line, with where its output goes, as a shell reads it."""
+        line = shlex.join(self.words)
+        if self.log is not None:
+            return f"{line} 2>&1 | tee {shlex.quote(str(self.log))}"
+        return line if self.stdout is None else f"{line} > {shlex.quote(str(self.stdout))}"
+
+    def __str__(self) -> str:
+        """The command line with its variables, as it can be pasted into a shell."""
+        variables = [f"{name}={shlex.quote(value)} " for name, value in self.variables.items()]
+        return "".join(variables) + self.line
+
+
+def parse_plan(words: list[str], node_rank: int = 0) -> list[Command]:
+    """The commands of a plan, which holds for each the number of its words and the words: the
+    stage, options, ``--`` and the command line.
+
+    Args:
+        node_rank: stages and logs of another machine than 0 get names of their own.
+
+    Raises:
+        ValueError: a stage has no command.
+        SystemExit: a stage has an unknown option.
+    """
+    commands = []
+    while words:
+        end = int(words[0]) + 1
+        command = _parse_command(words[1:end])
+        words = words[end:]
+        if node_rank:
+            command.stage += f".node{node_rank}"
+            if command.log is not None:
+                command.log = command.log.with_suffix(f".node{node_rank}{command.log.suffix}")
+        commands.append(command)
+    return commands
+
+
+def _parse_command(words: list[str]) -> Command:
+    end = words.index("--") if "--" in words else len(words)
+    parser = argparse.ArgumentParser(prog="stage", add_help=False)
+    parser.add_argument("stage")
+    parser.add_argument("--input", dest="inputs", type=Path, action="append", default=[])
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--log", type=Path)
+    parser.add_argument("--stdout", type=Path)
+    parser.add_argument("--resumes", action="store_true")
+    parser.add_argument("--writes-to", type=Path)
+    parser.add_argument("--env", dest="variables", action="append", default=[])
+    options = vars(parser.parse_args(words[:end]))
+    options["variables"] = dict(pair.split("=", 1) for pair in options["variables"])
+    if not words[end + 1 :]:
+        raise ValueError(f"stage {options['stage']}: no command after --")
+    return Command(words=words[end + 1 :], **options)

@@ -1,0 +1,83 @@
+"""Commands that are stopped cleanly, and that do not outlive this process."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from types import FrameType
+
+INTERRUPTED = 85  # the status of fairseq-train, with the plugin, when it has saved and stopped
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+class Supervisor:
+    """Runs commands, one at a time. SIGTERM, SIGINT and SIGUSR1 for this process reach the running
+    command as one SIGTERM, and no other command starts after that. So does the end of this process,
+    even by SIGKILL (on Linux)."""
+
+    def __init__(self) -> None:
+        self.interrupted = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._prctl = getattr(ctypes.CDLL(None), "prctl", None)
+        for number in SIGNALS:
+            signal.signal(number, self._interrupt)
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        if not self.interrupted and self._process is not None:
+            self._process.terminate()
+        self.interrupted = True
+
+    def start(
+        self,
+        words: Sequence[str],
+        stdout: int | None = None,
+        stderr: int | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """Starts a command, with descriptors for its output and variables to add to those of this
+        process. Inheritable descriptors stay open in it, the lock of the run among them.
+
+        Raises:
+            OSError: the command cannot be started.
+        """
+        parent = os.getpid()
+
+        def before_exec() -> None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches it as SIGTERM, once
+            if self._prctl is not None:
+                self._prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != parent:
+                os._exit(INTERRUPTED)
+
+        self._process = subprocess.Popen(
+            words,
+            stdout=stdout,
+            stderr=stderr,
+            env={**os.environ, **(variables or {})},
+            close_fds=False,
+            preexec_fn=before_exec,
+        )
+        if self.interrupted:  # a signal came before there was a process to tell
+            self._process.terminate()
+
+    def ended(self, seconds: float | None = None) -> bool:
+        """Waits for the end of the command, ``seconds`` at most."""
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return self._process.returncode is not None
+
+    @property
+    def status(self) -> int:
+        """The command's exit status; 128 plus the number of the signal that killed it; or
+        INTERRUPTED when it was told to stop and did not succeed."""
+        assert self._process is not None
+        status: int = self._process.returncode
+        if status and self.interrupted:
+            return INTERRUPTED
+        return status if status >= 0 else 128 - status

@@ -1,0 +1,165 @@
+"""``transformer-plugin recipe``: what the shell scripts of recipes/ call.
+
+``check`` finds misspelt names, ``gpus`` counts, and ``run`` runs the stages that a script declares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from ..files import remove_unfinished
+from ..lock import file_lock
+from . import manifest
+from .done_file import DoneFile
+from .knobs import check_names
+from .output import run
+from .plan import Command, parse_plan
+from .process import INTERRUPTED, Supervisor
+
+PATIENCE = 2.0  # seconds for a recipe that is just ending
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``transformer-plugin recipe``."""
+    actions = parser.add_subparsers(dest="action", required=True)
+    check = actions.add_parser("check", help="find misspelt names of experiments and variables")
+    check.add_argument("experiment")
+    check.add_argument("--recipes", type=Path, required=True, help="folder of the scripts")
+    actions.add_parser("gpus", help="print the number of GPUs")
+    stages = actions.add_parser("run", help="run the stages of a script")
+    stages.add_argument("--experiment", required=True)
+    stages.add_argument("--run", type=Path, required=True, help="folder of the run")
+    stages.add_argument("--data", type=Path, required=True, help="folder of raw/ ... data-bin/")
+    stages.add_argument("--node-rank", type=int, default=0, help="number of this machine")
+    stages.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
+    stages.add_argument("plan", nargs=argparse.REMAINDER, help="see runs/plan.py")
+    for action in (check, stages):
+        action.add_argument("--script", required=True, help="name for messages")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Returns the status of the first command that fails; 2 where what the user gave is wrong."""
+    if args.action == "gpus":
+        import torch
+
+        print(torch.cuda.device_count())
+        return 0
+    try:
+        if args.action == "check":
+            check_names(args.experiment, args.recipes, os.environ)
+            return 0
+        commands = parse_plan(args.plan, args.node_rank)
+        if args.dry_run:
+            print(*commands, sep="\n")
+            return 0
+        recipe = Recipe(args.script, args.experiment, args.run, args.data, args.node_rank)
+        return recipe.perform(commands)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"{args.script}: {place}{error.strerror or error}", file=sys.stderr)
+    except ValueError as error:
+        print(f"{args.script}: {error}", file=sys.stderr)
+    return 2
+
+
+class Recipe:
+    """The stages of one run.
+
+    Args:
+        script: its name, for messages.
+        experiment: its name, for messages.
+        folder: of the run, locked until all stages have ended.
+        data: folder of the prepared data, for the manifest.
+        node_rank: number of this machine. All but machine 0 leave the lock and the manifest to it.
+    """
+
+    def __init__(
+        self, script: str, experiment: str, folder: Path, data: Path, node_rank: int
+    ) -> None:
+        self.script, self.experiment = script, experiment
+        self.folder, self.data, self.node_rank = folder, data, node_rank
+        self.supervisor = Supervisor()
+        self._locked: list[Path] = []
+
+    def perform(self, commands: list[Command]) -> int:
+        """Runs stage after stage; returns the status of the first that fails, or 0."""
+        with ExitStack() as locks:
+            self._lock(self.folder, locks)
+            for name, group in itertools.groupby(commands, key=lambda command: command.stage):
+                status = self._perform_stage(name, list(group))
+                if status:
+                    return status
+        return 0
+
+    def _perform_stage(self, name: str, commands: list[Command]) -> int:
+        last = commands[-1]
+        with ExitStack() as locks:
+            if last.writes_to is not None:
+                self._lock(last.writes_to, locks)
+            if last.output is None:
+                return self._run(name, commands)
+            settings = {"commands": [command.line for command in commands]}
+            done_file = DoneFile(self.folder, name, settings, last.inputs)
+            if done_file.is_current([last.output]):
+                self._note(f"{name}: already done")
+                return 0
+            self._note(f"{name}: starts")
+            done_file.clear()
+            remove_unfinished(last.output)
+            status = self._run(name, commands)
+            if status == 0:
+                done_file.write([last.output])
+                self._note(f"{name}: done")
+        return status
+
+    def _run(self, name: str, commands: list[Command]) -> int:
+        for command in commands:
+            if self.supervisor.interrupted:
+                return INTERRUPTED
+            run(self.supervisor, command)
+            status = self.supervisor.status
+            if status:
+                self._tell_failure(command, status)
+                if command.resumes:
+                    self._record(name, commands, status)
+                return status
+            if command.output is not None and not command.output.exists():
+                raise FileNotFoundError(
+                    f"{name} ended without an error, but {command.output} does not exist"
+                )
+        self._record(name, commands, 0)
+        return 0
+
+    def _tell_failure(self, command: Command, status: int) -> None:
+        where = "see above" if command.log is None else f"see above, or {command.log}"
+        again = "; the same command continues from the last checkpoint" * command.continues
+        if status == INTERRUPTED:
+            self._note(f"{command.stage} was interrupted{again}")
+        elif status == 2 and command.resumes:
+            self._note(f"{command.stage} did not start: {where}")
+        else:
+            self._note(f"{command.stage} failed with status {status}: {where}{again}")
+
+    def _record(self, name: str, commands: list[Command], status: int) -> None:
+        if self.node_rank == 0:
+            lines = [str(command) for command in commands]
+            manifest.add(self.folder, self.data, name, lines, status)
+
+    def _lock(self, folder: Path, locks: ExitStack) -> None:
+        """Keeps other recipes out of a folder, unless nothing can be written there anyway."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder.resolve() / ".lock"
+        writable = os.access(path if path.exists() else folder, os.W_OK)
+        if self.node_rank == 0 and writable and path not in self._locked:
+            locks.enter_context(file_lock(path, self.script, PATIENCE, inherited=True))
+            self._locked.append(path)
+
+    def _note(self, text: str) -> None:
+        with contextlib.suppress(OSError):  # a closed terminal stops nothing
+            print(f"[{self.experiment}] {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""BLEU and its variants, chrF and significance tests, without fairseq and torch."""

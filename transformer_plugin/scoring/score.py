@@ -1,0 +1,128 @@
+"""``transformer-plugin score``: BLEU and chrF by sacrebleu, with their signatures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from sacrebleu.metrics import BLEU, CHRF
+
+from ..files import atomic_write
+from .comet import MODEL, comet_score
+from .compound_split import authors_scores, refuse_split_hyphens
+from .filtered_test_set import filtered_lines
+from .scored_runs import described
+from .text_lines import check_plain, read_lines
+
+
+def score(
+    hypotheses: list[str], references: list[str], lowercase: bool = False
+) -> dict[str, Any]:
+    """``bleu`` and ``chrf`` of detokenised text, in per cent, with sacrebleu's signatures."""
+    bleu, chrf = BLEU(lowercase=lowercase), CHRF(lowercase=lowercase)
+    return {
+        "bleu": bleu.corpus_score(hypotheses, [references]).score,
+        "chrf": chrf.corpus_score(hypotheses, [references]).score,
+        "signature": str(bleu.get_signature()),
+        "chrf_signature": str(chrf.get_signature()),
+        "sentences": len(hypotheses),
+    }
+
+
+def filtered_score(
+    hypotheses: list[str], references: list[str], language: str
+) -> dict[str, float | str]:
+    """BLEU of the filtered test set within the full one.
+
+    Raises:
+        LookupError: see ``filtered_lines``.
+    """
+    lines = filtered_lines(references, language)
+    bleu = BLEU()
+    value = bleu.corpus_score([hypotheses[i] for i in lines], [[references[i] for i in lines]])
+    signature = f"{bleu.get_signature()}|test:wmt14|sentences:{len(lines)}"
+    return {"score": value.score, "signature": signature}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``transformer-plugin score``."""
+    parser.add_argument("--hypotheses", type=Path, required=True, help="one translation a line")
+    parser.add_argument("--reference", type=Path, required=True, help="one reference a line")
+    parser.add_argument("--output", type=Path, required=True, help="score.json")
+    parser.add_argument("--language", default="de", help="of the translations, for Moses")
+    parser.add_argument("--lowercase", action="store_true", help="ignore case")
+    parser.add_argument(
+        "--compound-split", action="store_true", help="also BLEU of the authors' get_ende_bleu.sh"
+    )
+    parser.add_argument("--comet-python", type=Path, metavar="PYTHON", help="also COMET, with the"
+                        " Python of an environment that has it; needs --source")  # fmt: skip
+    parser.add_argument("--comet-model", default=MODEL, help="(default %(default)s)")
+    parser.add_argument("--source", type=Path, help="for COMET: one source sentence a line")
+    parser.add_argument("--all", action="store_true", help="all variants of BLEU")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Prints the scores and writes ``--output``.
+
+    Raises:
+        ValueError: the texts are empty, have different numbers of lines, or one is in subwords.
+    """
+    hypotheses, references = read_lines(args.hypotheses), read_lines(args.reference)
+    if len(hypotheses) != len(references):
+        raise ValueError(
+            f"{args.hypotheses} has {len(hypotheses)} lines, {args.reference}"
+            f" {len(references)}: they must be translations of the same test set"
+        )
+    if not references:
+        raise ValueError(f"{args.reference} is empty: expected one reference a line")
+    check_plain(args.hypotheses, hypotheses)
+    check_plain(args.reference, references)
+    scores = score(hypotheses, references, args.lowercase)
+    scores["reference"] = described(args.reference)
+    variants: dict[str, Any] = {}
+    if args.all or args.compound_split:
+        refuse_split_hyphens(str(args.hypotheses), hypotheses)
+        refuse_split_hyphens(str(args.reference), references)
+        variants = authors_scores(hypotheses, references, args.language)
+        if not args.all:
+            variants = {"compound_split": variants["compound_split"]}
+    if args.all:
+        intl = BLEU(tokenize="intl")
+        value = intl.corpus_score(hypotheses, [references]).score
+        variants["intl"] = {"score": value, "signature": str(intl.get_signature())}
+    no_filtered = ""
+    if args.all:
+        try:
+            variants["filtered"] = filtered_score(hypotheses, references, args.language)
+        except LookupError as error:
+            no_filtered = f"filtered: not scored, {error}"
+    if variants:
+        scores["variants"] = variants
+    if args.comet_python:
+        scores["comet"] = _comet(args, hypotheses, references)
+    with atomic_write(args.output) as file:
+        file.write(json.dumps(scores, indent=1) + "\n")
+    print(f"BLEU {scores['bleu']:.2f}  {scores['signature']}")
+    print(f"chrF {scores['chrf']:.2f}  {scores['chrf_signature']}")
+    if found := scores.get("comet"):
+        print(f"COMET {found['score']:.4f}  {found['model']}|version:{found['version']}")
+    for name, found in variants.items():
+        print(f"{name} {found['score']:.2f}  {found['signature']}")
+    if no_filtered:
+        print(no_filtered)
+
+
+def _comet(
+    args: argparse.Namespace, hypotheses: list[str], references: list[str]
+) -> dict[str, Any]:
+    if args.source is None:
+        raise ValueError("--comet-python needs --source: COMET compares with the source, too")
+    sources = read_lines(args.source)
+    if len(sources) != len(references):
+        raise ValueError(
+            f"{args.source} has {len(sources)} lines, {args.reference} {len(references)}: they must"
+            " be of the same test set"
+        )
+    return comet_score(args.comet_python, sources, hypotheses, references, args.comet_model)

@@ -1,0 +1,157 @@
+"""Reads the translations of scored runs, and the test set that they share."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..files import checksum
+from .significance import System
+from .text_lines import check_plain, read_lines
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """A test set.
+
+    Attributes:
+        reference: file with one reference a line.
+        references: its lines.
+        lowercase: case is ignored.
+    """
+
+    reference: Path
+    references: list[str]
+    lowercase: bool
+
+
+def described(reference: Path) -> dict[str, str]:
+    """The entry of a reference file in score.json: its path and sha256."""
+    return {"file": str(reference.resolve()), "sha256": checksum(reference)}
+
+
+def read_systems(
+    runs: Sequence[Path], reference: Path | None = None, lowercase: bool = False
+) -> tuple[list[System], TestSet]:
+    """The systems in ``runs``, each of them one of
+
+    - the folder of a scored run, with hypotheses.txt and score.json,
+    - a folder with such folders ``seed1``, ``seed2``, ... in it, a training run each,
+    - a file of translations, one a line, which needs ``reference``.
+
+    Args:
+        reference: None: the one in the runs' score.json.
+        lowercase: ignore case; for runs, score.json decides.
+
+    Raises:
+        OSError: a file is missing.
+        ValueError: the runs were scored on different test sets, or a file has another form.
+    """
+    for run in runs:
+        if not run.exists():
+            raise FileNotFoundError(f"{run}: no such run; expected runs/EXPERIMENT or a text file")
+    places = [seed_folders(run) for run in runs]
+    flat = [folder for folders in places for folder in folders]
+    if len(set(map(Path.resolve, flat))) < len(flat):
+        raise ValueError("a run is given twice: give different runs")
+    test_set = _test_set(flat, reference, lowercase)
+    systems = [
+        System(name, [_translations(folder, test_set) for folder in folders])
+        for name, folders in zip(_names(runs), places, strict=True)
+    ]
+    return systems, test_set
+
+
+def seed_folders(run: Path) -> list[Path]:
+    """The folders ``seed1``, ``seed2``, ... in ``run``, in this order; or ``run`` itself."""
+    numbers = {
+        folder: int(match[1])
+        for folder in run.glob("seed*/")
+        if (match := re.fullmatch(r"seed(\d+)", folder.name))
+    }
+    if numbers and not (run / "hypotheses.txt").exists():
+        return sorted(numbers, key=lambda folder: numbers[folder])
+    return [run]
+
+
+def _names(runs: Sequence[Path]) -> list[str]:
+    """The last part of each path; whole paths if these are not unique."""
+    short = [run.resolve().name for run in runs]
+    return short if len(set(short)) == len(short) else [str(run) for run in runs]
+
+
+def _test_set(runs: list[Path], reference: Path | None, lowercase: bool) -> TestSet:
+    scores = {run: _scores(run) for run in runs if run.is_dir()}
+    scored = {run: found for run, found in scores.items() if "reference" in found}
+    for name, of in (("test sets", _reference_digest), ("treatments of case", _ignores_case)):
+        groups = {of(found): run for run, found in scored.items()}
+        if len(groups) > 1:
+            one, other, *_ = groups.values()
+            raise ValueError(f"{one} and {other} were scored on different {name}: not comparable")
+    if scored:
+        lowercase = _ignores_case(next(iter(scored.values())))
+    if reference is None:
+        if len(scored) < len(runs):
+            without = next(run for run in runs if run not in scored)
+            raise ValueError(
+                f"{without}: no score.json names its references: give --reference, or score it"
+                " again (recipes/score.sh EXPERIMENT)"
+            )
+        reference = _named_reference(scored)
+    elif scored and checksum(reference) != _reference_digest(next(iter(scored.values()))):
+        raise ValueError(f"{reference} is not the reference that {next(iter(scored))} names")
+    lines = read_lines(reference)
+    if not lines:
+        raise ValueError(f"{reference} is empty: expected one reference a line")
+    return TestSet(reference, lines, lowercase)
+
+
+def _scores(run: Path) -> dict[str, Any]:
+    path = run / "score.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if "reference" in found:
+            _reference_digest(found), _ignores_case(found)  # raise an error if they are wrong
+        return found
+    except FileNotFoundError:
+        return {}
+    except (ValueError, LookupError, TypeError) as error:
+        raise ValueError(f"{path}: not what transformer-plugin score writes ({error})") from None
+
+
+def _reference_digest(scores: dict[str, Any]) -> str:
+    return str(scores["reference"]["sha256"])
+
+
+def _ignores_case(scores: dict[str, Any]) -> bool:
+    return "case:lc" in scores["signature"]
+
+
+def _named_reference(scored: dict[Path, dict[str, Any]]) -> Path:
+    """The first of the named files that has not changed."""
+    for scores in scored.values():
+        path = Path(scores["reference"]["file"])
+        if path.is_file() and checksum(path) == _reference_digest(scores):
+            return path
+    raise FileNotFoundError(
+        f"{path}: the references are missing or have changed since the runs were scored: give"
+        " --reference"
+    )
+
+
+def _translations(run: Path, test_set: TestSet) -> list[str]:
+    path = run / "hypotheses.txt" if run.is_dir() else run
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no translations; recipes/generate.sh writes them")
+    lines = read_lines(path)
+    if len(lines) != len(test_set.references):
+        raise ValueError(
+            f"{path} has {len(lines)} lines, {test_set.reference} {len(test_set.references)}:"
+            " they must be translations of the same test set"
+        )
+    check_plain(path, lines)
+    return lines

@@ -1,0 +1,54 @@
+"""Reads the lines of a text as data-prep counts them, and recognises text in subwords."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+_SUBWORD_MARK = re.compile(r"▁|@@( |$)")  # of sentencepiece and subword-nmt
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 text. Only a line feed ends a line, as for ``wc -l``.
+
+    A carriage return before the line feed is removed. Every other character that Unicode regards as
+    the end of a line is part of the line.
+
+    Raises:
+        ValueError: a line is not UTF-8; names it.
+    """
+    lines = path.read_bytes().split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    texts = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            texts.append(line.removesuffix(b"\r").decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path}:{number}: not UTF-8 at byte {error.start + 1}: convert the file"
+            ) from None
+    return texts
+
+
+def check_plain(path: Path, lines: list[str]) -> None:
+    """Refuses a text in subwords, and prints a warning if some lines contain subword marks.
+
+    Raises:
+        ValueError: half of the lines that are not empty contain a mark; names the first.
+    """
+    marked = [number for number, line in enumerate(lines, start=1) if _SUBWORD_MARK.search(line)]
+    if not marked:
+        return
+    first, count = f"{path}:{marked[0]}", f"{len(marked):,} of {len(lines):,} lines"
+    example = lines[marked[0] - 1][:60]
+    if 2 * len(marked) >= sum(map(bool, lines)):
+        raise ValueError(
+            f"{first}: subwords in {count} ('{example}'): join them first,"
+            " fairseq-generate does so with --remove-bpe"
+        )
+    print(
+        f"{first}: '@@ ' or '▁', subword marks, in {count} ('{example}'): scored as text",
+        file=sys.stderr,
+    )

@@ -1,0 +1,26 @@
+"""Settings of the C library's allocator for training on a CPU."""
+
+from __future__ import annotations
+
+import ctypes
+
+# Parameters of mallopt in glibc's malloc.h. By default glibc returns large blocks to the system at
+# once; the next step of training gets them back page by page, with thousands of page faults.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_NEVER = 2**31 - 1
+_LARGEST = 32 << 20  # upper limit of M_MMAP_THRESHOLD, in bytes
+
+
+def disable_trimming() -> bool:
+    """Returns free memory to the system once, and from then on keeps freed memory in the process.
+
+    Returns:
+        Whether the C library has these settings: glibc does, others may not.
+    """
+    try:
+        library = ctypes.CDLL(None)
+        mallopt, trim = library.mallopt, library.malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return False
+    trim(0)  # frees, for one, a model's float32 weights after they were rounded
+    return bool(mallopt(_TRIM_THRESHOLD, _NEVER) and mallopt(_MMAP_THRESHOLD, _LARGEST))

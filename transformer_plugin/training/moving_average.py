@@ -1,0 +1,34 @@
+"""``--store-ema`` for tied weights: fairseq would decay them once for each of their names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairseq.models.ema.ema import EMA
+from torch import Tensor, nn
+
+
+class TiedEMA(EMA):
+    """fairseq's exponential moving average, with one update for a tensor of several names."""
+
+    def _step_internal(self, new_model: nn.Module, updates: int | None = None) -> None:
+        state = new_model.state_dict()
+        names: dict[Any, str] = {}
+        first = {
+            name: names.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), name)
+            for name, tensor in state.items()
+        }
+        super()._step_internal(_State({name: state[name] for name in names.values()}), updates)
+        for name in first.keys() & self.fp32_params.keys():
+            self.fp32_params[name] = self.fp32_params[first[name]]
+
+
+class _State:
+    """The part of a model that fairseq's class needs."""
+
+    def __init__(self, tensors: dict[str, Tensor]) -> None:
+        self._tensors = tensors
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Tensors by name."""
+        return self._tensors

@@ -1,0 +1,149 @@
+"""``transformer-plugin contrast``: how often a model prefers right translations to wrong ones."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import utils
+from fairseq.data import data_utils
+from fairseq.sequence_scorer import SequenceScorer
+from torch import Tensor
+
+from ..files import atomic_write
+from .batching import batches_by_length, token_ids
+from .contrastive_pairs import Pair, read_pairs
+from .loading import Loaded, add_model_arguments, load_models
+
+_BATCH_TOKENS = 4000  # tokens of the longer side, with padding, that are scored together
+_FAR = 16  # words; larger distances are counted as this one
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``transformer-plugin contrast``."""
+    add_model_arguments(parser)
+    parser.add_argument("--input", type=Path, required=True, metavar="FILE", help="contrastive"
+                        " pairs, as a table or LingEval97's JSON (docs/contrast.md)")  # fmt: skip
+    parser.add_argument("--output", type=Path, metavar="FILE.json", help="accuracies, and the pairs"
+                        " with a wrong decision")  # fmt: skip
+
+
+def main(args: argparse.Namespace) -> None:
+    """Prints the accuracy of each category, by distance.
+
+    Raises:
+        OSError: a file is missing.
+        ValueError: a file has another form; names the line.
+    """
+    pairs = read_pairs(args.input)
+    loaded = load_models(args)
+    places = {(p.source, text): p.place for p in pairs for text in (p.right, p.wrong)}
+    found = log_probabilities(loaded, places)
+    scores = [(found[p.source, p.right], found[p.source, p.wrong]) for p in pairs]
+    accuracies = by_category(pairs, [right > wrong for right, wrong in scores])
+    if args.output:
+        mistakes = [
+            {**vars(pair), "log_probability": {"right": right, "wrong": wrong}}
+            for pair, (right, wrong) in zip(pairs, scores, strict=True)
+            if right <= wrong
+        ]
+        contents = {"categories": accuracies, "mistakes": mistakes}
+        with atomic_write(args.output) as file:
+            file.write(json.dumps(contents, indent=1, ensure_ascii=False) + "\n")
+    for name, counts in accuracies.items():
+        print(f"{name:<16} {_share(counts)}")
+        for distance, of in counts["distances"].items():
+            print(f"{'':<16} distance {distance:<4} {_share(of)}")
+
+
+def _share(counts: dict[str, Any]) -> str:
+    return f"{counts['accuracy']:7.2%} of {counts['pairs']:,}"
+
+
+def by_category(pairs: Sequence[Pair], judged: Sequence[bool]) -> dict[str, dict[str, Any]]:
+    """For each category and for ``all``: number of ``pairs``, number of ``right`` decisions,
+    ``accuracy``, and the same for each of ``distances`` ("1", ..., "16+")."""
+    groups: dict[str, list[tuple[Pair, bool]]] = defaultdict(list)
+    for pair, right in zip(pairs, judged, strict=True):
+        groups[pair.category].append((pair, right))
+    names = sorted(groups)
+    groups["all"] = list(zip(pairs, judged, strict=True))
+    found = {}
+    for name in [*names, "all"]:
+        distances: dict[int, list[bool]] = defaultdict(list)
+        for pair, right in groups[name]:
+            if pair.distance is not None:
+                distances[min(pair.distance, _FAR)].append(right)
+        found[name] = {
+            **_counts(right for _, right in groups[name]),
+            "distances": {
+                f"{distance}{'+' * (distance == _FAR)}": _counts(distances[distance])
+                for distance in sorted(distances)
+            },
+        }
+    return found
+
+
+def _counts(judged: Iterable[bool]) -> dict[str, Any]:
+    of = list(judged)
+    return {"pairs": len(of), "right": sum(of), "accuracy": sum(of) / len(of)}
+
+
+def log_probabilities(
+    loaded: Loaded, texts: dict[tuple[str, str], str]
+) -> dict[tuple[str, str], float]:
+    """log P(target | source) with end of sentence, not normalised by the length.
+
+    Args:
+        texts: raw (source, target) pairs, each with its place in the file for messages.
+
+    Raises:
+        ValueError: a text is too long for the model.
+    """
+    task = loaded.task
+    limits = utils.resolve_max_positions(
+        task.max_positions(), *(model.max_positions() for model in loaded.models)
+    )
+    ids = {}
+    for (source, target), place in texts.items():
+        ids[source, target] = pair = (
+            token_ids(loaded.source.split(source), task.source_dictionary),
+            token_ids(loaded.target.split(target), task.target_dictionary),
+        )
+        for tokens, limit in zip(pair, limits or (), strict=False):
+            if limit is not None and len(tokens) > limit:
+                raise ValueError(f"{place}: {len(tokens)} tokens, the model's limit is {limit}")
+    scorer = SequenceScorer(task.target_dictionary)
+    scores = {}
+    keys, lengths = list(ids), [max(map(len, pair)) for pair in ids.values()]
+    for numbers in batches_by_length(lengths, _BATCH_TOKENS):
+        batch = [keys[i] for i in numbers]
+        sample = _sample(loaded, [ids[key] for key in batch])
+        with torch.no_grad():
+            for key, (best,) in zip(batch, scorer.generate(loaded.models, sample), strict=True):
+                scores[key] = best["positional_scores"].double().sum().item()
+    return scores
+
+
+def _sample(loaded: Loaded, pairs: list[tuple[Tensor, Tensor]]) -> dict[str, Any]:
+    """A batch in fairseq's form."""
+    task, device = loaded.task, next(loaded.models[0].parameters()).device
+    sources, targets = zip(*pairs, strict=True)
+    pad, eos = task.target_dictionary.pad(), task.target_dictionary.eos()
+    source = data_utils.collate_tokens(
+        sources, task.source_dictionary.pad(), left_pad=task.cfg.left_pad_source
+    )
+    shifted = data_utils.collate_tokens(targets, pad, eos, move_eos_to_beginning=True)
+    return {
+        "net_input": {
+            "src_tokens": source.to(device),
+            "src_lengths": torch.tensor([len(tokens) for tokens in sources]).to(device),
+            "prev_output_tokens": shifted.to(device),
+        },
+        "target": data_utils.collate_tokens(targets, pad).to(device),
+    }

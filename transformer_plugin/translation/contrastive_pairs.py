@@ -1,0 +1,109 @@
+"""Reads contrastive pairs: a sentence, its right translation, and one with a single mistake.
+
+There are two formats. A table has a header line and then one pair a line, with tabs between the
+columns; ``distance`` may be left out or empty:
+
+    source  right  wrong  category  distance
+
+JSON is the format of LingEval97 (Sennrich, 2017): a list of objects with ``source``, ``reference``
+and ``errors``. Each error has ``type``, ``contrastive`` and optionally ``distance``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+COLUMNS = ("source", "right", "wrong", "category", "distance")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two translations of one sentence.
+
+    Attributes:
+        category: of the mistake.
+        distance: in words, between the words that must agree; 1 for neighbours.
+        place: file and line, for messages.
+    """
+
+    source: str
+    right: str
+    wrong: str
+    category: str
+    distance: int | None
+    place: str
+
+
+def read_pairs(path: Path) -> list[Pair]:
+    """The pairs of a file.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: there are no pairs, or one has a wrong form; names its place.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not valid UTF-8 at byte {error.start + 1}") from None
+    pairs = list(_of_json(path, text) if text.lstrip().startswith("[") else _of_table(path, text))
+    if not pairs:
+        raise ValueError(f"{path}: no pairs; expected a table of {', '.join(COLUMNS)}, or JSON")
+    for pair in pairs:
+        _check(pair)
+    return pairs
+
+
+def _of_table(path: Path, text: str) -> Iterator[Pair]:
+    header, *lines = text.removesuffix("\n").split("\n")
+    names = header.removesuffix("\r").split("\t")
+    if sorted(names) not in (sorted(COLUMNS), sorted(COLUMNS[:-1])):
+        raise ValueError(
+            f"{path}:1: expected the column names {', '.join(COLUMNS)} with tabs between them,"
+            f" got '{header[:60]}'"
+        )
+    for number, line in enumerate(lines, start=2):
+        cells = line.removesuffix("\r").split("\t")
+        place = f"{path}:{number}"
+        if len(cells) != len(names):
+            raise ValueError(f"{place}: expected {len(names)} cells with tabs, got {len(cells)}")
+        yield _pair(dict(zip(names, cells, strict=True)), place)
+
+
+def _of_json(path: Path, text: str) -> Iterator[Pair]:
+    try:
+        for number, sentence in enumerate(json.loads(text), start=1):
+            for error in sentence["errors"]:
+                cells = {
+                    "source": sentence["source"],
+                    "right": sentence["reference"],
+                    "wrong": error["contrastive"],
+                    "category": error["type"],
+                    "distance": str(error.get("distance", "")),
+                }
+                yield _pair(cells, f"{path}, sentence {number}")
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path}, sentence {number}: expected source, reference, and errors with type and"
+            f" contrastive ({type(error).__name__}: {error})"
+        ) from None
+
+
+def _pair(cells: dict[str, Any], place: str) -> Pair:
+    distance = cells.pop("distance", "")
+    if distance and not distance.isdecimal():
+        raise ValueError(f"{place}: distance is '{distance}': expected a whole number or nothing")
+    return Pair(**cells, distance=int(distance) if distance else None, place=place)
+
+
+def _check(pair: Pair) -> None:
+    for name in ("source", "right", "wrong", "category"):
+        if not getattr(pair, name).strip():
+            raise ValueError(f"{pair.place}: '{name}' is empty")
+    if pair.right.split() == pair.wrong.split():
+        raise ValueError(f"{pair.place}: the right and the wrong translation are the same")
