@@ -92,7 +92,7 @@ class VaswaniGenerator(nn.Module):
             raise ValueError("constraints need fairseq's own search: use --constraints")
         src_tokens = sample["net_input"]["src_tokens"]
         lengths = src_tokens.ne(self.rules.pad).sum(dim=1)
-        max_lengths = self._max_lengths(src_tokens, lengths)
+        max_lengths = self._max_lengths(src_tokens, lengths, prefix_tokens)
         results: list[list[Hypothesis]] = [[] for _ in range(src_tokens.size(0))]
 
         rows = src_tokens.size(0) * self.rules.beam_size
@@ -180,12 +180,17 @@ class VaswaniGenerator(nn.Module):
     def _batch_tokens(self, src_tokens: Tensor) -> int:
         return (_GPU_BATCH if src_tokens.is_cuda else _CPU_BATCH) // self.rules.beam_size
 
-    def _max_lengths(self, src_tokens: Tensor, lengths: Tensor) -> Tensor:
+    def _max_lengths(
+        self, src_tokens: Tensor, lengths: Tensor, prefix: Tensor | None = None
+    ) -> Tensor:
         limit = min(model.max_decoder_positions() for model in self.models) - 1
         if self.max_len_a < 0:
-            return (lengths - 1 + self.max_len_own).clamp(1, limit)
-        longest = int(self.max_len_a * src_tokens.size(1) + self.max_len_b)
-        return torch.full_like(lengths, min(longest, limit))
+            longest = lengths - 1 + self.max_len_own
+            if prefix is not None:  # there is always room behind a prefix
+                longest = longest.maximum(prefix.ne(self.rules.pad).sum(dim=1) + self.max_len_own)
+            return longest.clamp(1, limit)
+        most = int(self.max_len_a * src_tokens.size(1) + self.max_len_b)
+        return torch.full_like(lengths, min(most, limit))
 
 
 def _batches(lengths: Tensor, budget: int, workers: int) -> list[Tensor]:
