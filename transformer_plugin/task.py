@@ -20,7 +20,7 @@ from .generator import CALL_TOKENS, VaswaniGenerator
 from .languages import check_languages
 from .model import ANY_LENGTH, VaswaniTransformer
 from .refusal import Refusal
-from .search_extras import extras_of
+from .search_extras import check_before_loading, extras_of
 from .search_options import (
     PAPER_DECODING,
     PAPER_RULES,
@@ -56,12 +56,17 @@ class VaswaniTranslationTask(TranslationTask):
 
         Raises:
             FileNotFoundError: a data directory or dictionary is missing.
-            Refusal: ``--fp16`` or ``--amp`` without a GPU.
+            Refusal: ``--fp16`` or ``--amp`` without a GPU, or ``--num-batch-buckets``.
         """
         if (cfg.fp16 or cfg.amp) and (cfg.cpu or not torch.cuda.is_available()):
             raise Refusal(
                 f"--{'fp16' if cfg.fp16 else 'amp'} needs a GPU: fp16 matrix products are unusably"
                 " slow on a CPU. Use --bf16, or no precision flag for fp32"
+            )
+        if cfg.num_batch_buckets:
+            raise Refusal(
+                "--num-batch-buckets: fairseq's code of it does not run with numpy 2: leave it out;"
+                " it is for devices that want batches of few shapes"
             )
         if kwargs.get("from_checkpoint"):  # and not from the options of a command
             cfg.max_source_positions = cfg.max_target_positions = ANY_LENGTH
@@ -72,6 +77,10 @@ class VaswaniTranslationTask(TranslationTask):
     def load_dataset(self, split: str, *rest: Any, **options: Any) -> None:
         """As in fairseq, after a check that the data fits the dictionaries."""
         languages = (self.cfg.source_lang, self.cfg.target_lang)
+        if self._from_checkpoint:
+            check_before_loading(
+                self._whole_cfg().get("generation", {}), self.cfg.data, languages[1]
+            )
         check_symbols(
             self.cfg.data,
             split,
