@@ -7,7 +7,6 @@ import pytest
 import torch
 from fairseq_commands import REPO, generate, run, train, training
 
-
 # An editable install finds each submodule of the package, in the repository too.
 NO_EDITABLE_INSTALLS = """
 import sys
