@@ -21,8 +21,18 @@ from transformer_plugin.translation.loading import (
     load_translator,
 )
 
-ODD = ["the cat sees", "", "  \t ", "漢字 ☃ \U0001f600 \u202e", "a\u2028b\x85c\fd\rcat",
-       "</s> <s> <pad> <unk> | & @@ ▁", "\x00\x07", "cat " * 1200, "x" * 3000, "the cat sees"]
+ODD = [
+    "the cat sees",
+    "",
+    "  \t ",
+    "漢字 ☃ \U0001f600 \u202e",
+    "a\u2028b\x85c\fd\rcat",
+    "</s> <s> <pad> <unk> | & @@ ▁",
+    "\x00\x07",
+    "cat " * 1200,
+    "x" * 3000,
+    "the cat sees",
+]
 
 
 def command(run, *more):
@@ -67,8 +77,10 @@ def test_every_line_has_a_line(run_folder, recipe):
 def test_a_long_line_is_cut_behind_sentences_or_words(run_folder):
     loaded = translator(run_folder, "--part-length", "12", "--beam", "1")
     chance = random.Random(2)
-    words = [chance.choice(["cat", "the", "slowly", "sees .", "zzzzzzzzzzzzzzzzzzzzzzz"])
-             for _ in range(60)]
+    words = [
+        chance.choice(["cat", "the", "slowly", "sees .", "zzzzzzzzzzzzzzzzzzzzzzz"])
+        for _ in range(60)
+    ]
     (found,) = loaded.translate([" ".join(words)])
     pieces = [part.source for part in found.parts]
     assert [*chain(*pieces)] == loaded.subwords.split(" ".join(words))

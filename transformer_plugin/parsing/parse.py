@@ -73,9 +73,7 @@ class Parse:
     repaired: bool
 
 
-def parses(
-    translator: Translator, sentences: Sequence[Sequence[str]]
-) -> Iterator[Parse | None]:
+def parses(translator: Translator, sentences: Sequence[Sequence[str]]) -> Iterator[Parse | None]:
     """The parse of each sentence of words, None of an empty one.
 
     Raises:

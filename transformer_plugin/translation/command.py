@@ -30,8 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_n_best_arguments(parser)
     parser.add_argument("--input", type=Path, help="one sentence a line; default: standard input")
     parser.add_argument("--output", type=Path, help="default: standard output")
-    parser.add_argument("--buffer", type=int, metavar="LINES", help="lines to"
-                        " translate together (default 1000; 1 if the input is a terminal)")
+    parser.add_argument(
+        "--buffer",
+        type=int,
+        metavar="LINES",
+        help="lines to translate together (default 1000; 1 if the input is a terminal)",
+    )
 
 
 def main(args: argparse.Namespace) -> None:

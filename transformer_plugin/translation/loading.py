@@ -30,21 +30,37 @@ def add_model_arguments(parser: argparse.ArgumentParser, data: str = "data") -> 
     parser.add_argument("--path", required=True, help="checkpoint; several, A.pt:B.pt: an ensemble")
     parser.add_argument("-s", "--source-lang", help="default: that of the data")
     parser.add_argument("-t", "--target-lang", help="default: that of the data")
-    parser.add_argument("--subwords", type=Path, help="folder of the subword model; default:"
-                        " subwords/ beside the data, where recipes/prepare.sh puts it")
-    parser.add_argument("--lowercase", action="store_true", help="convert the text to lower case;"
-                        " default: as in clean/report.json beside the data")
+    parser.add_argument(
+        "--subwords",
+        type=Path,
+        help="folder of the subword model; default:"
+        " subwords/ beside the data, where recipes/prepare.sh puts it",
+    )
+    parser.add_argument(
+        "--lowercase",
+        action="store_true",
+        help="convert the text to lower case; default: as in clean/report.json beside the data",
+    )
     parser.add_argument("--cpu", action="store_true", help="do not use a GPU")
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the search."""
     parser.add_argument("--beam", type=int, default=4, help="section 6.1 (default %(default)s)")
-    parser.add_argument("--lenpen", type=float, default=0.6,
-                        help="length penalty alpha, section 6.1 (default %(default)s)")
+    parser.add_argument(
+        "--lenpen",
+        type=float,
+        default=0.6,
+        help="length penalty alpha, section 6.1 (default %(default)s)",
+    )
     parser.add_argument("--decode-precision", choices=PRECISIONS, help="default: the checkpoint's")
-    parser.add_argument("--part-length", type=int, default=500, metavar="SUBWORDS",
-                        help="a longer line is translated in parts (default %(default)s)")
+    parser.add_argument(
+        "--part-length",
+        type=int,
+        default=500,
+        metavar="SUBWORDS",
+        help="a longer line is translated in parts (default %(default)s)",
+    )
 
 
 def add_n_best_arguments(parser: argparse.ArgumentParser) -> None:
