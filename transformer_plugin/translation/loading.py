@@ -65,28 +65,67 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_n_best_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options for several translations of a sentence, alignments and language models."""
-    parser.add_argument("--nbest", type=int, metavar="N", help="print the N best translations of"
-                        " each line, as LINE ||| text ||| score; at most --beam")
-    parser.add_argument("--sampling", action="store_true", help="draw translations at random"
-                        " instead of searching for the best, --nbest of them (default 1)")
-    parser.add_argument("--sampling-topk", type=int, metavar="K", default=-1,
-                        help="draw from the K likeliest tokens")
-    parser.add_argument("--sampling-topp", type=float, metavar="P", default=-1.0,
-                        help="draw from the fewest tokens whose probabilities sum up to P")
-    parser.add_argument("--temperature", type=float, default=1.0,
-                        help="divides the logits (default %(default)s)")
+    parser.add_argument(
+        "--nbest",
+        type=int,
+        metavar="N",
+        help="print the N best translations of"
+        " each line, as LINE ||| text ||| score; at most --beam",
+    )
+    parser.add_argument(
+        "--sampling",
+        action="store_true",
+        help="draw translations at random"
+        " instead of searching for the best, --nbest of them (default 1)",
+    )
+    parser.add_argument(
+        "--sampling-topk",
+        type=int,
+        metavar="K",
+        default=-1,
+        help="draw from the K likeliest tokens",
+    )
+    parser.add_argument(
+        "--sampling-topp",
+        type=float,
+        metavar="P",
+        default=-1.0,
+        help="draw from the fewest tokens whose probabilities sum up to P",
+    )
+    parser.add_argument(
+        "--temperature", type=float, default=1.0, help="divides the logits (default %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of --sampling (default %(default)s)")
-    parser.add_argument("--prefix", action="store_true", help="lines are a sentence, a tab and the"
-                        " words that its translation must begin with")
-    parser.add_argument("--print-alignment", action="store_true", help="add aligned words, as"
-                        " ||| 0-0 1-2: numbers of a source and a target word, from 0")
-    parser.add_argument("--replace-unk", nargs="?", const="", metavar="FILE", help="replace unknown"
-                        " words by the source words that they are aligned to, or by the"
-                        " translations in FILE, lines of a source word and its translation")
-    parser.add_argument("--lm-path", help="language model of the target language, of fairseq's task"
-                        " language_modeling; its log-probabilities are added (shallow fusion)")
-    parser.add_argument("--lm-weight", type=float, default=0.1,
-                        help="factor of the language model (default %(default)s)")
+    parser.add_argument(
+        "--prefix",
+        action="store_true",
+        help="lines are a sentence, a tab and the words that its translation must begin with",
+    )
+    parser.add_argument(
+        "--print-alignment",
+        action="store_true",
+        help="add aligned words, as ||| 0-0 1-2: numbers of a source and a target word, from 0",
+    )
+    parser.add_argument(
+        "--replace-unk",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="replace unknown"
+        " words by the source words that they are aligned to, or by the"
+        " translations in FILE, lines of a source word and its translation",
+    )
+    parser.add_argument(
+        "--lm-path",
+        help="language model of the target language, of fairseq's task"
+        " language_modeling; its log-probabilities are added (shallow fusion)",
+    )
+    parser.add_argument(
+        "--lm-weight",
+        type=float,
+        default=0.1,
+        help="factor of the language model (default %(default)s)",
+    )
 
 
 @dataclass(frozen=True)
@@ -203,8 +242,20 @@ def _load_model(path: str, task: tasks.FairseqTask) -> BaseFairseqModel:
 def _configuration(args: argparse.Namespace) -> Any:
     """The configuration of fairseq-interactive."""
     words = [str(args.data), "--task", "vaswani_translation", "--path", args.path]
-    names = ("beam", "lenpen", "max_len_own", "source_lang", "target_lang", "decode_precision",
-             "nbest", "sampling_topk", "sampling_topp", "temperature", "lm_path", "lm_weight")
+    names = (
+        "beam",
+        "lenpen",
+        "max_len_own",
+        "source_lang",
+        "target_lang",
+        "decode_precision",
+        "nbest",
+        "sampling_topk",
+        "sampling_topp",
+        "temperature",
+        "lm_path",
+        "lm_weight",
+    )
     for name in names:
         if (value := getattr(args, name, None)) is not None:
             words += [f"--{name.replace('_', '-')}={value}"]
