@@ -14,12 +14,8 @@ import torch
 
 from ..files import atomic_write
 from .alignment import word_links
-from .loading import (
-    add_model_arguments,
-    add_n_best_arguments,
-    add_search_arguments,
-    load_translator,
-)
+from .arguments import add_model_arguments, add_n_best_arguments, add_search_arguments
+from .loading import load_translator
 from .translator import Translation, Translator
 
 
