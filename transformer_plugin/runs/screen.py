@@ -17,6 +17,7 @@ from ..reports.training_report.entries import Entry, entries_of
 from ..reports.training_report.progress import ProgressBar
 from ..reports.training_report.series import TrainingLog
 
+_PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 _MODEL = re.compile(r"model: (.*)")
 _RESUMED = re.compile(r"Loaded checkpoint (\S+) \(epoch (\d+) @ (\d+) updates\)")
 _SPENT = re.compile(r"done training in ([\d.]+) seconds")
@@ -65,6 +66,7 @@ class BriefScreen:
         self._log = TrainingLog(Path("the log"))
         self._bar = ProgressBar(stream, self._log) if stream.isatty() else None
         self._line = b""  # not complete yet
+        self._is_described = False
 
     def write(self, text: bytes) -> None:
         *lines, self._line = (self._line + text).split(b"\n")
@@ -97,6 +99,9 @@ class BriefScreen:
             self._print(text)
         if own and (match := _MODEL.match(text)):
             self._print(match[1])
+            self._is_described = True
+        elif (match := _PARAMETERS.match(text)) and not self._is_described:  # of another system
+            self._print(f"{match[1]} parameters")
         elif match := _RESUMED.match(text):
             self._print(f"continues from {Path(match[1]).name}, update {int(match[3]):,}")
         elif match := _SPENT.match(text):
