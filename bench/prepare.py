@@ -40,7 +40,7 @@ def read(prefix: Path, language: str) -> list[list[str]]:
     plain, packed = Path(f"{prefix}.{language}"), Path(f"{prefix}.{language}.gz")
     if not plain.is_file() and not packed.is_file():
         sys.exit(f"there is neither {plain} nor {packed}: give --text PREFIX")
-    with (plain.open("rb") if plain.is_file() else gzip.open(packed, "rb")) as file:
+    with plain.open("rb") if plain.is_file() else gzip.open(packed, "rb") as file:
         return [line.decode().split() for line in file]
 
 
@@ -51,8 +51,9 @@ def lines(text: list[list[str]], seed: int) -> Iterator[str]:
     yield from map(" ".join, text)
     while True:
         for line in text:
-            yield " ".join(chance.choice(words) if chance.random() < CHANGED else word
-                           for word in line)
+            yield " ".join(
+                chance.choice(words) if chance.random() < CHANGED else word for word in line
+            )
 
 
 def write_text(prefix: Path, pairs: int, folder: Path) -> None:
@@ -69,37 +70,56 @@ def ours(raw: Path, output: Path, subwords: str) -> list[Step]:
     python, side = shlex.quote(sys.executable), f"--source {SOURCE} --target {TARGET}"
     splits = " ".join(f"--{split} {raw}/{split}" for split in ("train", "valid", "test"))
     moses = "--moses --max-length 80 --max-ratio 9" if subwords == "moses-bpe" else ""
-    return [(name, f"{python} {REPO}/data-prep/{name}.py {flags} {side}") for name, flags in (
-        ("fetch", f"{splits} --output {output}/raw"),
-        ("clean", f"--input {output}/raw --output {output}/clean {moses}"),
-        ("subwords", f"--input {output}/clean --output {output}/subwords --kind {subwords} "
-                     "--vocab-size 32000 --merges 32000"),
-        ("binarise", f"--input {output}/clean --model {output}/subwords "
-                     f"--output {output}/data-bin"),
-    )]
+    return [
+        (name, f"{python} {REPO}/data-prep/{name}.py {flags} {side}")
+        for name, flags in (
+            ("fetch", f"{splits} --output {output}/raw"),
+            ("clean", f"--input {output}/raw --output {output}/clean {moses}"),
+            (
+                "subwords",
+                f"--input {output}/clean --output {output}/subwords --kind {subwords} "
+                "--vocab-size 32000 --merges 32000",
+            ),
+            (
+                "binarise",
+                f"--input {output}/clean --model {output}/subwords --output {output}/data-bin",
+            ),
+        )
+    ]
 
 
 def stock(raw: Path, output: Path, _: str) -> list[Step]:
     """The literature's steps, over two processes where the tool can."""
     python = shlex.quote(sys.executable)
-    texts = [(split, language) for split in ("train", "valid", "test")
-             for language in (SOURCE, TARGET)]
+    texts = [
+        (split, language) for split in ("train", "valid", "test") for language in (SOURCE, TARGET)
+    ]
     tokenise = " && ".join(
         f"sacremoses -q -l {language} -j 2 normalize tokenize -x < {raw}/{split}.{language} "
-        f"> {output}/tok.{split}.{language}" for split, language in texts)
-    learn = (f"cat {output}/tok.train.{SOURCE} {output}/tok.train.{TARGET} > {output}/joint && "
-             f"{python} -m subword_nmt.learn_bpe -s 32000 --num-workers 2 -i {output}/joint "
-             f"-o {output}/codes")
+        f"> {output}/tok.{split}.{language}"
+        for split, language in texts
+    )
+    learn = (
+        f"cat {output}/tok.train.{SOURCE} {output}/tok.train.{TARGET} > {output}/joint && "
+        f"{python} -m subword_nmt.learn_bpe -s 32000 --num-workers 2 -i {output}/joint "
+        f"-o {output}/codes"
+    )
     apply = " && ".join(
         f"{python} -m subword_nmt.apply_bpe --num-workers 2 -c {output}/codes "
         f"-i {output}/tok.{split}.{language} -o {output}/{split}.{language}"
-        for split, language in texts)
+        for split, language in texts
+    )
     splits = " ".join(f"--{split}pref {output}/{split}" for split in ("train", "valid", "test"))
     return [
-        ("tokenise", tokenise), ("learn-bpe", learn), ("apply-bpe", apply),
-        ("preprocess", f"{python} -m fairseq_cli.preprocess --source-lang {SOURCE} --target-lang "
-                       f"{TARGET} {splits} --joined-dictionary --destdir {output}/data-bin "
-                       "--workers 2"),
+        ("tokenise", tokenise),
+        ("learn-bpe", learn),
+        ("apply-bpe", apply),
+        (
+            "preprocess",
+            f"{python} -m fairseq_cli.preprocess --source-lang {SOURCE} --target-lang "
+            f"{TARGET} {splits} --joined-dictionary --destdir {output}/data-bin "
+            "--workers 2",
+        ),
     ]
 
 
@@ -110,9 +130,13 @@ def timed(steps: list[Step], output: Path) -> tuple[dict[str, float], int]:
     for name, command in steps:
         start = time.monotonic()
         process = subprocess.Popen(
-            ["bash", "-c", f"set -o pipefail; {command}"], stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, cwd=output,
-            env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
+            ["bash", "-c", f"set -o pipefail; {command}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=output,
+            env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        )
         found: list[int] = []
         watcher = threading.Thread(target=lambda p=process, f=found: f.append(peak_of_tree(p)))
         watcher.start()
@@ -141,18 +165,22 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
                 print(f"round {number + 1} of {args.rounds}: {name}", file=sys.stderr)
                 output = Path(scratch) / f"{name}-{number}"
                 runs[name].append(timed(SYSTEMS[name](raw, output, args.subwords), output))
-    totals = {name: median(sum(seconds.values()) for seconds, _ in found)
-              for name, found in runs.items()}
-    return [{
-        "system": name,
-        "subwords": args.subwords if name == "plugin" else "moses-bpe",
-        "pairs": args.pairs,
-        "seconds": totals[name],
-        "pairs_per_second": args.pairs / totals[name],
-        "ratio_to_stock": totals["stock"] / totals[name] if "stock" in totals else None,
-        "peak_memory_bytes": max(peak for _, peak in found),
-        "steps": {step: median(seconds[step] for seconds, _ in found) for step in found[0][0]},
-    } for name, found in runs.items()]
+    totals = {
+        name: median(sum(seconds.values()) for seconds, _ in found) for name, found in runs.items()
+    }
+    return [
+        {
+            "system": name,
+            "subwords": args.subwords if name == "plugin" else "moses-bpe",
+            "pairs": args.pairs,
+            "seconds": totals[name],
+            "pairs_per_second": args.pairs / totals[name],
+            "ratio_to_stock": totals["stock"] / totals[name] if "stock" in totals else None,
+            "peak_memory_bytes": max(peak for _, peak in found),
+            "steps": {step: median(seconds[step] for seconds, _ in found) for step in found[0][0]},
+        }
+        for name, found in runs.items()
+    ]
 
 
 def main() -> None:
@@ -160,10 +188,19 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=100_000, help="of train")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
-    parser.add_argument("--subwords", choices=("sentencepiece", "moses-bpe"),
-                        default="sentencepiece", help="of the plugin; stock's are moses-bpe")
-    parser.add_argument("--text", type=Path, default=TEXT, metavar="PREFIX",
-                        help=f"of PREFIX.{SOURCE} and PREFIX.{TARGET}, plain or .gz")
+    parser.add_argument(
+        "--subwords",
+        choices=("sentencepiece", "moses-bpe"),
+        default="sentencepiece",
+        help="of the plugin; stock's are moses-bpe",
+    )
+    parser.add_argument(
+        "--text",
+        type=Path,
+        default=TEXT,
+        metavar="PREFIX",
+        help=f"of PREFIX.{SOURCE} and PREFIX.{TARGET}, plain or .gz",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
     args = parser.parse_args()
     for name in ("pairs", "rounds"):
@@ -173,8 +210,10 @@ def main() -> None:
     for row in rows:
         ratio = f"{row['ratio_to_stock']:.2f} x stock" if row["ratio_to_stock"] else ""
         steps = ", ".join(f"{name} {seconds:.1f}" for name, seconds in row["steps"].items())
-        print(f"{row['system']:8} {row['seconds']:8.1f} s  {row['pairs_per_second']:9,.0f} pairs/s"
-              f"  {row['peak_memory_bytes'] / 2**30:5.2f} GiB  {ratio}  ({steps})")
+        print(
+            f"{row['system']:8} {row['seconds']:8.1f} s  {row['pairs_per_second']:9,.0f} pairs/s"
+            f"  {row['peak_memory_bytes'] / 2**30:5.2f} GiB  {ratio}  ({steps})"
+        )
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

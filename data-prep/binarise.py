@@ -42,11 +42,14 @@ def encode_block(block: bytes, model: Path) -> tuple[bytes, bytes, np.ndarray]:
 def encode(text: Path, model: Path, folder: Path, lines: int, workers: int) -> np.ndarray:
     """Write .numbers and .sizes of a text into `folder`; returns the counts of the numbers."""
     total = np.zeros(len(load(model).pieces) + 1, dtype=np.int64)
-    with ((folder / f"{text.name}.numbers").open("wb") as numbers_file,
-          (folder / f"{text.name}.sizes").open("wb") as sizes_file,
-          progress(f"[data-bin] {text.name}", lines, "lines") as bar):
-        for numbers, sizes, counts in ordered_map(partial(encode_block, model=model),
-                                                  line_blocks(text), workers):
+    with (
+        (folder / f"{text.name}.numbers").open("wb") as numbers_file,
+        (folder / f"{text.name}.sizes").open("wb") as sizes_file,
+        progress(f"[data-bin] {text.name}", lines, "lines") as bar,
+    ):
+        for numbers, sizes, counts in ordered_map(
+            partial(encode_block, model=model), line_blocks(text), workers
+        ):
             numbers_file.write(numbers)
             sizes_file.write(sizes)
             total += counts
@@ -99,14 +102,19 @@ def binarise(
         sides = [language for language, of in model_of.items() if of == model]
         for language in sides:
             dictionary.save(str(folder / f"dict.{language}.txt"))
-        print(f"[data-bin] dictionary of {' and '.join(sides)}: {len(dictionary):,} types",
-              file=sys.stderr)
+        print(
+            f"[data-bin] dictionary of {' and '.join(sides)}: {len(dictionary):,} types",
+            file=sys.stderr,
+        )
     unknown = {}
     for split in SPLITS:
         for language, model in model_of.items():
             unknown[f"{split}.{language}"] = convert(
-                f"{split}.{language}", f"{split}.{source}-{target}.{language}", tables[model],
-                load(model), folder
+                f"{split}.{language}",
+                f"{split}.{source}-{target}.{language}",
+                tables[model],
+                load(model),
+                folder,
             )
     found = ", ".join(f"{name} {count:,}" for name, count in unknown.items() if count)
     if found:
@@ -120,13 +128,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
     parser.add_argument("--input", required=True, type=Path, help="folder of the clean text")
     parser.add_argument("--model", required=True, type=Path, help="folder of subwords.py")
-    parser.add_argument("--target-model", type=Path, help="of the target side; default: --model,"
-                        " and one dictionary")
+    parser.add_argument(
+        "--target-model", type=Path, help="of the target side; default: --model, and one dictionary"
+    )
     parser.add_argument("--output", required=True, type=Path, help="folder for the binary data")
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
-    parser.add_argument("--workers", type=int, default=all_cores(),
-                        help="processes (default: one a core)")
+    parser.add_argument(
+        "--workers", type=int, default=all_cores(), help="processes (default: one a core)"
+    )
     args = parser.parse_args()
     check_languages(args.source, args.target)
     if args.workers < 1:

@@ -54,7 +54,11 @@ def new_pairs(block: CleanBlock, seen: DigestSet) -> tuple[bytes, bytes]:
 
 
 def clean_train(
-    paths: list[Path], output: Path, limits: Limits, normalise: Normalisation, every: int,
+    paths: list[Path],
+    output: Path,
+    limits: Limits,
+    normalise: Normalisation,
+    every: int,
     workers: int,
 ) -> dict[str, dict[str, int]]:
     """Write the training pairs that are kept, every Nth of them to valid; return the counts."""
@@ -62,11 +66,16 @@ def clean_train(
     seen = DigestSet()
     with ExitStack() as files:
         bar = files.enter_context(progress("[clean] train", check_aligned(*paths), "pairs"))
-        outputs = [[files.enter_context((output / f"{split}.{language}").open("wb"))
-                    for language in normalise.languages]
-                   for split in (("train", "valid") if every else ("train",))]
-        for block in ordered_map(partial(clean_block, limits=limits, normalise=normalise),
-                                 pair_blocks(*paths), workers):
+        outputs = [
+            [
+                files.enter_context((output / f"{split}.{language}").open("wb"))
+                for language in normalise.languages
+            ]
+            for split in (("train", "valid") if every else ("train",))
+        ]
+        for block in ordered_map(
+            partial(clean_block, limits=limits, normalise=normalise), pair_blocks(*paths), workers
+        ):
             counts.update(block.counts)
             before = counts["kept"]
             sides = block.sides if every else new_pairs(block, seen)
@@ -83,8 +92,9 @@ def clean_train(
     held = counts["kept"] // every if every else 0
     counts["kept"] -= held
     if not counts["kept"]:
-        raise BadInput(f"no pair of {paths[0]} and {paths[1]} is left after cleaning: "
-                       f"{dict(counts)}")
+        raise BadInput(
+            f"no pair of {paths[0]} and {paths[1]} is left after cleaning: {dict(counts)}"
+        )
     return {"train": dict(counts), **({"valid": {"kept": held}} if every else {})}
 
 
@@ -109,16 +119,19 @@ def clean_held_out(
     check = partial(clean_held_out_block, names=(str(paths[0]), str(paths[1])), normalise=normalise)
     with (output / paths[0].name).open("wb") as one, (output / paths[1].name).open("wb") as other:
         for block in ordered_map(check, numbered(pair_blocks(*paths)), workers):
-            for file, side, found, lines in zip((one, other), block.sides, marked, block.marked,
-                                                strict=True):
+            for file, side, found, lines in zip(
+                (one, other), block.sides, marked, block.marked, strict=True
+            ):
                 file.write(side)
                 found.extend(lines)
             empty += block.empty
     for path, lines in zip(paths, marked, strict=True):
         if 2 * len(lines) >= pairs:
-            raise BadInput(f"{path}, line {lines[0]}: {len(lines):,} of {pairs:,} lines hold '@@ ' "
-                           "or '\u2581', the marks of subwords; expected plain text: give the text "
-                           "before it was split")
+            raise BadInput(
+                f"{path}, line {lines[0]}: {len(lines):,} of {pairs:,} lines hold '@@ ' "
+                "or '\u2581', the marks of subwords; expected plain text: give the text "
+                "before it was split"
+            )
     return {"read": pairs, "kept": pairs, "empty_but_kept": empty}
 
 
@@ -155,12 +168,17 @@ def main() -> None:
     parser.add_argument("--target", required=True, help="target language, such as de")
     parser.add_argument("--min-length", type=int, default=1, help="words (default %(default)s)")
     parser.add_argument("--max-length", type=int, default=250, help="words (default %(default)s)")
-    parser.add_argument("--max-ratio", type=float, default=1.5,
-                        help="words of the longer side to the shorter (default %(default)s)")
+    parser.add_argument(
+        "--max-ratio",
+        type=float,
+        default=1.5,
+        help="words of the longer side to the shorter (default %(default)s)",
+    )
     parser.add_argument("--moses", action="store_true", help="normalise punctuation and tokenise")
     parser.add_argument("--lowercase", action="store_true")
-    parser.add_argument("--workers", type=int, default=all_cores(),
-                        help="processes (default: one a core)")
+    parser.add_argument(
+        "--workers", type=int, default=all_cores(), help="processes (default: one a core)"
+    )
     args = parser.parse_args()
     check_languages(args.source, args.target)
     limits = Limits(args.min_length, args.max_length, args.max_ratio)

@@ -55,8 +55,12 @@ def append_part(paths: Sequence[Path], sides: Sequence[Part], outputs: Sequence[
 
 
 def fetch(
-    manifest: dict[str, Any], wanted: dict[str, list[tuple[Part, Part]]], source: str, target: str,
-    downloads: Path, folder: Path,
+    manifest: dict[str, Any],
+    wanted: dict[str, list[tuple[Part, Part]]],
+    source: str,
+    target: str,
+    downloads: Path,
+    folder: Path,
 ) -> None:
     """Fill `folder` with the wanted parts of a corpus. Each archive is read once."""
     for split, pairs in wanted.items():
@@ -72,8 +76,9 @@ def fetch(
             print(f"[raw] {', '.join(files)}", file=sys.stderr)
             local = {file: fetch_file(manifest, file, downloads) for file in files}
             for file in files:
-                if chosen := {str(side.member): path for side, path in members.items()
-                              if side.file == file}:
+                if chosen := {
+                    str(side.member): path for side, path in members.items() if side.file == file
+                }:
                     extract(local[file], chosen)
             for sides in group:
                 append_part([members.get(side, local[side.file]) for side in sides], sides, outputs)
@@ -97,8 +102,11 @@ def check_splits(folder: Path, source: str, target: str, known: dict[str, int]) 
                     pass
         print(f"[raw] {split}: {pairs:,} pairs", file=sys.stderr)
         if pairs != known.get(split, pairs):
-            print(f"[raw] WARNING: the public {split} has {known[split]:,} pairs: scores will "
-                  "not compare with published ones", file=sys.stderr)
+            print(
+                f"[raw] WARNING: the public {split} has {known[split]:,} pairs: scores will "
+                "not compare with published ones",
+                file=sys.stderr,
+            )
 
 
 def fetch_corpus(args: argparse.Namespace) -> None:
@@ -110,17 +118,26 @@ def fetch_corpus(args: argparse.Namespace) -> None:
         variant = args.variant or next(iter(manifest.get("variants", {})), "")
         known[split] = pairs.get(variant) if isinstance(pairs, dict) else pairs
     known = {split: pairs for split, pairs in known.items() if pairs}
-    names = {split: [side.name for sides in pairs for side in sides]
-             for split, pairs in wanted.items()}
-    files = {side.file: manifest["files"][side.file]
-             for pairs in wanted.values() for sides in pairs for side in sides}
+    names = {
+        split: [side.name for sides in pairs for side in sides] for split, pairs in wanted.items()
+    }
+    files = {
+        side.file: manifest["files"][side.file]
+        for pairs in wanted.values()
+        for sides in pairs
+        for side in sides
+    }
 
     def work(folder: Path) -> None:
         fetch(manifest, wanted, args.source, args.target, args.downloads, folder)
         check_splits(folder, args.source, args.target, known)
 
-    run_step(args.output, inputs=[], work=work,
-                settings={"parts": names, "files": files, "hold_out": held_out(manifest)})
+    run_step(
+        args.output,
+        inputs=[],
+        work=work,
+        settings={"parts": names, "files": files, "hold_out": held_out(manifest)},
+    )
 
 
 def main() -> None:
@@ -134,8 +151,11 @@ def main() -> None:
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
     parser.add_argument("--output", required=True, type=Path, help="folder for the six text files")
-    parser.add_argument("--downloads", type=Path,
-                        help="where fetched files are kept (default: downloads beside --output)")
+    parser.add_argument(
+        "--downloads",
+        type=Path,
+        help="where fetched files are kept (default: downloads beside --output)",
+    )
     args = parser.parse_args()
     check_languages(args.source, args.target)
     args.downloads = args.downloads or args.output.parent / "downloads"

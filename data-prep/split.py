@@ -30,24 +30,30 @@ def split_pairs(pairs: list[Pair], valid: int, test: int, seed: int) -> dict[str
     for pair in pairs:
         groups.setdefault(pair[0].strip().casefold(), []).append(pair)
     if len(groups) <= valid + test:
-        raise BadInput(f"{len(groups):,} different source sentences are not enough for "
-                       f"{valid:,} in valid, {test:,} in test, and any in train: give less by "
-                       "--valid and --test")
+        raise BadInput(
+            f"{len(groups):,} different source sentences are not enough for "
+            f"{valid:,} in valid, {test:,} in test, and any in train: give less by "
+            "--valid and --test"
+        )
     shuffled = list(groups.values())
     stream = random.Random(seed)
     stream.shuffle(shuffled)
-    train = [pair for group in shuffled[valid + test:] for pair in group]
+    train = [pair for group in shuffled[valid + test :] for pair in group]
     stream.shuffle(train)
-    return {"train": train, "valid": [group[0] for group in shuffled[:valid]],
-            "test": [group[0] for group in shuffled[valid:valid + test]]}
+    return {
+        "train": train,
+        "valid": [group[0] for group in shuffled[:valid]],
+        "test": [group[0] for group in shuffled[valid : valid + test]],
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("prefix", metavar="PREFIX[,PREFIX]",
-                        help="of PREFIX.SOURCE and PREFIX.TARGET, plain or .gz")
+    parser.add_argument(
+        "prefix", metavar="PREFIX[,PREFIX]", help="of PREFIX.SOURCE and PREFIX.TARGET, plain or .gz"
+    )
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
     parser.add_argument("--output", required=True, type=Path, help="folder for the six files")
@@ -75,11 +81,18 @@ def main() -> None:
         for path in wholes:
             path.unlink()
 
-    run_step(args.output, inputs=[], work=work, settings={
-        "files": [[checksum(path) for path in paths] for paths in inputs],
-        "languages": list(languages), "valid": args.valid, "test": args.test,
-        "seed": args.seed,
-    })
+    run_step(
+        args.output,
+        inputs=[],
+        work=work,
+        settings={
+            "files": [[checksum(path) for path in paths] for paths in inputs],
+            "languages": list(languages),
+            "valid": args.valid,
+            "test": args.test,
+            "seed": args.seed,
+        },
+    )
 
 
 if __name__ == "__main__":

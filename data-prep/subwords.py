@@ -1,10 +1,10 @@
 """Learn joint subwords on both sides of CLEAN/train, or those of one side, of one of these kinds:
 
-    sentencepiece  a BPE of --vocab-size pieces straight from raw text (no tokeniser), with every
-                   character covered and no rewriting of characters: joint.model, joint.vocab
-    moses-bpe      subword-nmt's BPE of --merges merges, on text that clean.py --moses has
-                   tokenised, as in the literature: joint.codes, joint.vocab
-    words          none: every word of the text is one symbol: joint.vocab
+sentencepiece  a BPE of --vocab-size pieces straight from raw text (no tokeniser), with every
+               character covered and no rewriting of characters: joint.model, joint.vocab
+moses-bpe      subword-nmt's BPE of --merges merges, on text that clean.py --moses has
+               tokenised, as in the literature: joint.codes, joint.vocab
+words          none: every word of the text is one symbol: joint.vocab
 """
 
 from __future__ import annotations
@@ -67,8 +67,10 @@ def learn_moses_bpe(words: Counter[str], merges: int, folder: Path) -> None:
     frequent = islice(words.items(), MAX_BPE_WORDS)
     counted = io.StringIO("".join(f"{word} {count}\n" for word, count in frequent))
     codes = folder / CODES
-    with (codes.open("w", encoding="utf-8", newline="\n") as file,
-          contextlib.redirect_stderr(io.StringIO())):
+    with (
+        codes.open("w", encoding="utf-8", newline="\n") as file,
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         learn_bpe(counted, file, merges, min_frequency=2, is_dict=True)
     pieces = sorted({character for word in words for character in word})
     pieces += [f"{character}@@" for character in pieces]
@@ -105,15 +107,25 @@ def main() -> None:
     parser.add_argument("--output", required=True, type=Path, help="folder for the model")
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
-    parser.add_argument("--side", choices=("both", "source", "target"), default="both",
-                        help="whose text to learn from (default %(default)s)")
+    parser.add_argument(
+        "--side",
+        choices=("both", "source", "target"),
+        default="both",
+        help="whose text to learn from (default %(default)s)",
+    )
     parser.add_argument("--kind", choices=KINDS, default=KINDS[0], help="default: %(default)s")
-    parser.add_argument("--vocab-size", type=int, default=37_000,
-                        help="pieces of sentencepiece (default %(default)s, section 5.1)")
-    parser.add_argument("--merges", type=int, default=32_000,
-                        help="merges of moses-bpe (default %(default)s)")
-    parser.add_argument("--workers", type=int, default=all_cores(),
-                        help="processes (default: one a core)")
+    parser.add_argument(
+        "--vocab-size",
+        type=int,
+        default=37_000,
+        help="pieces of sentencepiece (default %(default)s, section 5.1)",
+    )
+    parser.add_argument(
+        "--merges", type=int, default=32_000, help="merges of moses-bpe (default %(default)s)"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=all_cores(), help="processes (default: one a core)"
+    )
     args = parser.parse_args()
     check_languages(args.source, args.target)
     size = {"sentencepiece": args.vocab_size, "moses-bpe": args.merges}.get(args.kind)

@@ -14,8 +14,9 @@ def main() -> None:
     parser.add_argument("--output", required=True, type=Path, help="folder for the six text files")
     parser.add_argument("--seed", type=int, default=SEED, help="default %(default)s")
     for split, size in SIZES.items():
-        parser.add_argument(f"--{split}", type=int, default=size, metavar="PAIRS",
-                            help="default %(default)s")
+        parser.add_argument(
+            f"--{split}", type=int, default=size, metavar="PAIRS", help="default %(default)s"
+        )
     args = parser.parse_args()
     sizes = {split: getattr(args, split) for split in SIZES}
     write_toy_corpus(args.output, args.seed, sizes)

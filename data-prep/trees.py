@@ -27,9 +27,11 @@ def write_split(paths: list[Path], style: str, source: Path, target: Path, gold:
     from transformer_plugin.parsing.treebank import read_trees
 
     written = without_words = 0
-    with (source.open("w", encoding="utf-8", newline="\n") as words,
-          target.open("w", encoding="utf-8", newline="\n") as tokens,
-          gold.open("w", encoding="utf-8", newline="\n") as trees):
+    with (
+        source.open("w", encoding="utf-8", newline="\n") as words,
+        target.open("w", encoding="utf-8", newline="\n") as tokens,
+        gold.open("w", encoding="utf-8", newline="\n") as trees,
+    ):
         for path in paths:
             for line, tree in read_trees(path, style):
                 if tree is None:

@@ -1,10 +1,17 @@
 """Without the folder ``kernels`` everything works as before, only slower."""
 
 import shutil
+import sys
 
 import pytest
 import torch
 from fairseq_commands import REPO, generate, run, train, training
+
+# An editable install finds each submodule of the package, in the repository too.
+NO_EDITABLE_INSTALLS = """
+import sys
+sys.meta_path = [each for each in sys.meta_path if "__editable__" not in each.__module__]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +20,18 @@ def bare(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bare") / "transformer_plugin"
     ignored = shutil.ignore_patterns("__pycache__", "kernels")
     shutil.copytree(REPO / "transformer_plugin", folder, ignore=ignored)
+    (folder.parent / "sitecustomize.py").write_text(NO_EDITABLE_INSTALLS, encoding="utf-8")
     return folder
+
+
+def test_the_copy_has_no_kernels(bare):
+    found = run(
+        *(sys.executable, "-P", "-c"),
+        "import importlib.util as i, transformer_plugin as t;"
+        "print(t.__file__, i.find_spec('transformer_plugin.kernels'))",
+        env={"PYTHONPATH": str(bare.parent)},
+    )
+    assert found.stdout.split() == [str(bare / "__init__.py"), "None"]
 
 
 def hypotheses(done):

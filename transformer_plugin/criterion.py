@@ -80,7 +80,7 @@ class VaswaniCrossEntropy(FairseqCriterion):
             The sum over the target tokens, or without ``reduce`` the loss of each, ``[N]``; the
             denominator of the gradient; and the values to log.
         """
-        is_ours = isinstance(getattr(model, "module", model), VaswaniTransformer)
+        is_ours = isinstance(_unwrapped(model), VaswaniTransformer)
         features, project, target = (self._features if is_ours else self._log_p)(model, sample)
         if reduce:
             loss, nll_loss, correct = smoothed_loss(features, project, target, self.epsilon)
@@ -157,6 +157,13 @@ class VaswaniCrossEntropy(FairseqCriterion):
     def logging_outputs_can_be_summed() -> bool:
         """True: they are sums, so that workers exchange one number each."""
         return True
+
+
+def _unwrapped(model: Any) -> Any:
+    """The model in DDP, and in fairseq's wrapper around that."""
+    while hasattr(model, "module"):
+        model = model.module
+    return model
 
 
 def _identity(log_p: Tensor) -> Tensor:

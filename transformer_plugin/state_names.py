@@ -37,9 +37,7 @@ _FINAL_NORM = re.compile(_OF_A_STACK + r"(?:norm|layer_norm)\.(weight|bias)$")
 _DROPPED = re.compile(_OF_A_STACK + r"(?:version|embed_positions\.(?:_float_tensor|weights))$")
 
 
-def to_fairseq_names(
-    state: Mapping[str, Tensor], width_k: int, width_v: int
-) -> dict[str, Tensor]:
+def to_fairseq_names(state: Mapping[str, Tensor], width_k: int, width_v: int) -> dict[str, Tensor]:
     """Converts to fairseq's names; fused projections are split into views.
 
     Args:

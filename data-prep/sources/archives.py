@@ -26,9 +26,18 @@ from steps.errors import BadInput
 
 BLOCK = 1 << 20
 COMPRESSIONS: dict[bytes, Callable[..., IO[bytes]]] = {  # by the first bytes of a file
-    b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}  # type: ignore[dict-item]
-DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError,
-           NotImplementedError)  # the last: a compression or version that zipfile does not know
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+}  # type: ignore[dict-item]
+DAMAGED = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+)  # the last: a compression or version that zipfile does not know
 
 
 class Member(NamedTuple):
@@ -56,8 +65,9 @@ class StrictHeader(tarfile.TarInfo):
 def _tar_members(archive: Path) -> Iterator[Member]:
     with archive.open("rb") as file:
         start = file.read(6)
-    opener = next((opener for magic, opener in COMPRESSIONS.items() if start.startswith(magic)),
-                  open)
+    opener = next(
+        (opener for magic, opener in COMPRESSIONS.items() if start.startswith(magic)), open
+    )
     with opener(archive, "rb") as stream:
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=StrictHeader) as members:
             for member in members:
@@ -66,8 +76,12 @@ def _tar_members(archive: Path) -> Iterator[Member]:
                     link = PurePosixPath(member.name).parent / member.linkname
                 elif member.islnk():
                     link = PurePosixPath(member.linkname)
-                yield Member(member.name, member.size, link,
-                             partial(members.extractfile, member) if member.isreg() else None)
+                yield Member(
+                    member.name,
+                    member.size,
+                    link,
+                    partial(members.extractfile, member) if member.isreg() else None,
+                )
         while stream.read(BLOCK):  # to the end of the compressed stream: its checksum is there
             pass
 
@@ -77,8 +91,12 @@ def _zip_members(archive: Path) -> Iterator[Member]:
         for member in members.infolist():
             if member.flag_bits & 1:
                 raise zipfile.BadZipFile(f"'{member.filename}' is encrypted")
-            yield Member(member.filename, member.file_size, None,
-                         None if member.is_dir() else partial(members.open, member))
+            yield Member(
+                member.filename,
+                member.file_size,
+                None,
+                None if member.is_dir() else partial(members.open, member),
+            )
 
 
 def _check_names(member: Member, archive: Path) -> None:
@@ -90,8 +108,10 @@ def _check_names(member: Member, archive: Path) -> None:
     for step in member.link.parts if member.link else ():
         depth += -1 if step == ".." else 1
         if depth < 0 or step == "/":
-            raise BadInput(f"{archive}: the member '{name}' is a link to '{member.link}', "
-                           "outside of the archive: refused")
+            raise BadInput(
+                f"{archive}: the member '{name}' is a link to '{member.link}', "
+                "outside of the archive: refused"
+            )
 
 
 def extract(archive: Path, wanted: dict[str, Path]) -> None:
@@ -133,7 +153,9 @@ def _extract(archive: Path, wanted: dict[str, Path]) -> None:
     except (*DAMAGED, OSError) as error:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise  # from the disk: decompressors give no errno, and a wrong offset EINVAL
-        raise BadInput(f"{archive}{reading}: damaged, truncated or not an archive ({error}): "
-                       "remove it and fetch it again") from None
+        raise BadInput(
+            f"{archive}{reading}: damaged, truncated or not an archive ({error}): "
+            "remove it and fetch it again"
+        ) from None
     if missing:
         raise BadInput(f"{archive} has no member '{next(iter(missing))}': is it the right archive?")

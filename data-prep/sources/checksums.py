@@ -36,8 +36,10 @@ class Expected:
     def report_unknown(self, path: Path) -> None:
         """Print the checksum of a file for which nobody has published one."""
         if not (self.sha256 or self.md5):
-            print(f"[raw] {path.name}: no checksum is known; this one has sha256 {checksum(path)}",
-                  file=sys.stderr)
+            print(
+                f"[raw] {path.name}: no checksum is known; this one has sha256 {checksum(path)}",
+                file=sys.stderr,
+            )
 
 
 def read_checksums(path: Path) -> dict[str, str]:

@@ -48,8 +48,10 @@ def download(address: str, path: Path, expected: Expected) -> None:
             if failures == ATTEMPTS or gone or refused:
                 reason = getattr(error, "reason", None) or error
                 raise BadInput(f"{address}: cannot be read ({reason})") from None
-            print(f"[raw] {address}: {error}; {after:,} bytes downloaded, trying again",
-                  file=sys.stderr)
+            print(
+                f"[raw] {address}: {error}; {after:,} bytes downloaded, trying again",
+                file=sys.stderr,
+            )
             time.sleep(min(2**failures, 30) - 0.9)
     try:
         expected.check(partial, address)
@@ -88,8 +90,10 @@ def _resume(address: str, partial: Path, version: Path, expected: Expected) -> N
         length = answer.headers.get("Content-Length")
         have = have if resumed else 0
         total = have + int(length) if length is not None else expected.size
-        with (partial.open("ab" if resumed else "wb") as file,
-              progress(f"[raw] {address}", total, "bytes", done=have) as bar):
+        with (
+            partial.open("ab" if resumed else "wb") as file,
+            progress(f"[raw] {address}", total, "bytes", done=have) as bar,
+        ):
             while block := answer.read(1 << 16):
                 file.write(block)
                 have += len(block)

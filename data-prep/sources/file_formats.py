@@ -82,8 +82,9 @@ def segment_numbers(path: Path, name: str) -> list[str]:
 
 def _segments(data: bytes, name: str) -> list[tuple[str, bytes]]:
     """(id, sentence) of each segment; one may span lines, and lines may hold several."""
-    text = "\n".join(decode(line, Path(name), number)
-                     for number, line in enumerate(data.split(b"\n"), start=1))
+    text = "\n".join(
+        decode(line, Path(name), number) for number, line in enumerate(data.split(b"\n"), start=1)
+    )
     found = []
     for match in SEGMENT.finditer(text):
         if SEGMENT_START.search(match[2]):

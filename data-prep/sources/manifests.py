@@ -44,9 +44,11 @@ def read_manifest(corpus: str) -> dict[str, Any]:
     path = Path(corpus) if corpus.endswith(".json") else CORPORA / f"{corpus}.json"
     if not path.is_file():
         known = ", ".join(["toy", *sorted(found.stem for found in CORPORA.glob("*.json"))])
-        raise BadInput(f"there is no corpus '{corpus}' ({path} is missing); known: {known}; files "
-                       "of your own are given by --train, --valid and --test (TRAIN, VALID and "
-                       "TEST of an experiment)")
+        raise BadInput(
+            f"there is no corpus '{corpus}' ({path} is missing); known: {known}; files "
+            "of your own are given by --train, --valid and --test (TRAIN, VALID and "
+            "TEST of an experiment)"
+        )
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for key in ("addresses", "mirror_folder", "languages", "files"):

@@ -20,8 +20,10 @@ from sources.download import download, first_that_works
 from steps.errors import BadInput
 from transformer_plugin.lock import file_lock
 
-ADVICE = ("Try again, or set DATA_MIRROR to a folder that holds intact files (one that holds other "
-          "editions lists them in a SHA256SUMS)")
+ADVICE = (
+    "Try again, or set DATA_MIRROR to a folder that holds intact files (one that holds other "
+    "editions lists them in a SHA256SUMS)"
+)
 
 
 def fetch_file(manifest: dict[str, Any], file: str, downloads: Path) -> Path:
@@ -40,8 +42,10 @@ def fetch_file(manifest: dict[str, Any], file: str, downloads: Path) -> Path:
     # WMT's archives, in folders of their own, serve several corpora.
     path = downloads / (file if "/" in file else f"{manifest['mirror_folder']}/{file}")
     return first_that_works(
-        [lambda base=base, name=name: _fetch_from(base, name, path, expected)
-         for base, name in places],
+        [
+            lambda base=base, name=name: _fetch_from(base, name, path, expected)
+            for base, name in places
+        ],
         ADVICE,
     )
 

@@ -33,8 +33,10 @@ def resolve(prefixes: str, split: str, language: str) -> list[Path]:
     for prefix in prefixes.split(","):
         plain, packed = Path(f"{prefix}.{language}"), Path(f"{prefix}.{language}.gz")
         if not plain.is_file() and not packed.is_file():
-            raise BadInput(f"there is neither {plain} nor {packed}: --{split} is the part of the "
-                           "name before the language")
+            raise BadInput(
+                f"there is neither {plain} nor {packed}: --{split} is the part of the "
+                "name before the language"
+            )
         paths.append(plain if plain.is_file() else packed)
     return paths
 
@@ -96,9 +98,16 @@ def copy_pairs(sides: Sequence[Path], outputs: Sequence[Path]) -> int:
 
 def fetch(prefixes: dict[str, str], source: str, target: str, output: Path) -> None:
     """Fill the folder `output` from {split: PREFIX[,PREFIX]}, unless that is already done."""
-    files = {split: list(zip(resolve(prefixes[split], split, source),
-                             resolve(prefixes[split], split, target), strict=True))
-             for split in SPLITS}
+    files = {
+        split: list(
+            zip(
+                resolve(prefixes[split], split, source),
+                resolve(prefixes[split], split, target),
+                strict=True,
+            )
+        )
+        for split in SPLITS
+    }
 
     def work(folder: Path) -> None:
         for split in SPLITS:
@@ -106,7 +115,9 @@ def fetch(prefixes: dict[str, str], source: str, target: str, output: Path) -> N
             pairs = sum(copy_pairs(sides, outputs) for sides in files[split])
             print(f"[raw] {split}: {pairs:,} pairs", file=sys.stderr)
 
-    contents = {split: [[checksum(path) for path in sides] for sides in files[split]]
-                for split in SPLITS}
-    run_step(output, inputs=[], work=work,
-                settings={"files": contents, "languages": [source, target]})
+    contents = {
+        split: [[checksum(path) for path in sides] for sides in files[split]] for split in SPLITS
+    }
+    run_step(
+        output, inputs=[], work=work, settings={"files": contents, "languages": [source, target]}
+    )

@@ -12,7 +12,10 @@ tqdm.monitor_interval = 0  # no thread: worker processes are forked
 
 
 def progress(
-    description: str, total: int | None, unit: str, items: Iterable[Any] | None = None,
+    description: str,
+    total: int | None,
+    unit: str,
+    items: Iterable[Any] | None = None,
     done: int = 0,
 ) -> tqdm:
     """A bar that `update(count)` moves, or iteration over `items`. Nothing is shown of what takes
@@ -24,6 +27,14 @@ def progress(
     """
     terminal = sys.stderr.isatty()
     return tqdm(
-        items, desc=description, total=total, initial=done, unit=f" {unit}", unit_scale=True,
-        delay=2, mininterval=0.2 if terminal else 30, dynamic_ncols=True, leave=not terminal,
+        items,
+        desc=description,
+        total=total,
+        initial=done,
+        unit=f" {unit}",
+        unit_scale=True,
+        delay=2,
+        mininterval=0.2 if terminal else 30,
+        dynamic_ncols=True,
+        leave=not terminal,
     )

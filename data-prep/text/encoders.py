@@ -28,9 +28,7 @@ class Encoder(dict[bytes, bytes]):
         split: gives the piece numbers of a word.
     """
 
-    def __init__(
-        self, pieces: list[str], unknown: int, split: Callable[[str], list[int]]
-    ) -> None:
+    def __init__(self, pieces: list[str], unknown: int, split: Callable[[str], list[int]]) -> None:
         super().__init__()
         self.pieces, self.unknown, self.split = pieces, unknown, split
         self.dtype = np.dtype(np.uint16 if len(pieces) < 2**16 - 1 else np.uint32)
@@ -46,8 +44,10 @@ class Encoder(dict[bytes, bytes]):
         """Encode lines: the numbers of all, each line followed by len(pieces) for the end of
         sentence; and the length of each."""
         look_up = self.__getitem__
-        lines = [b"".join(map(look_up, line.split())) + self.end
-                 for line in block.removesuffix(b"\n").split(b"\n")]
+        lines = [
+            b"".join(map(look_up, line.split())) + self.end
+            for line in block.removesuffix(b"\n").split(b"\n")
+        ]
         sizes = np.fromiter(map(len, lines), np.int32, len(lines)) // self.dtype.itemsize
         return np.frombuffer(b"".join(lines), self.dtype), sizes
 

@@ -31,15 +31,18 @@ def joined_dictionary(pieces: list[str], counts: np.ndarray) -> tuple[Dictionary
     special = set(dictionary.symbols)
     for piece, count in zip(pieces, counts.tolist(), strict=True):
         if count and piece in special:
-            raise BadInput(f"the subword model has the piece '{piece}', a special symbol of "
-                           "fairseq: learn it again with data-prep/subwords.py")
+            raise BadInput(
+                f"the subword model has the piece '{piece}', a special symbol of "
+                "fairseq: learn it again with data-prep/subwords.py"
+            )
         if count:
             dictionary.add_symbol(piece, n=count)
     dictionary.finalize(padding_factor=MULTIPLE)
-    table = [dictionary.index(piece) if count else dictionary.unk()
-             for piece, count in zip(pieces, counts.tolist(), strict=True)]
-    return dictionary, np.array([*table, dictionary.eos()],
-                                best_fitting_int_dtype(len(dictionary)))
+    table = [
+        dictionary.index(piece) if count else dictionary.unk()
+        for piece, count in zip(pieces, counts.tolist(), strict=True)
+    ]
+    return dictionary, np.array([*table, dictionary.eos()], best_fitting_int_dtype(len(dictionary)))
 
 
 def write_index(path: Path, sizes: Path, dtype: np.dtype) -> None:
@@ -56,7 +59,7 @@ def write_index(path: Path, sizes: Path, dtype: np.dtype) -> None:
         lengths.tofile(file)
         place = 0
         for start in range(0, len(lengths), 1 << 20):
-            ends = place + np.cumsum(lengths[start:start + (1 << 20)], dtype=np.int64)
+            ends = place + np.cumsum(lengths[start : start + (1 << 20)], dtype=np.int64)
             starts = np.concatenate([[place], ends[:-1]])
             (starts * dtype.itemsize).astype(np.int64).tofile(file)
             place = int(ends[-1])

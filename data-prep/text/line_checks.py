@@ -18,8 +18,9 @@ def line_error(line: bytes, first: bool = False) -> str | None:
     """
     for mark, encoding in MARKS.items():
         if first and line.startswith(mark):
-            return (f"a byte-order mark ({encoding}); write the file again as UTF-8 without one"
-                    + (" (sed -i '1s/^\\xEF\\xBB\\xBF//' FILE)" if encoding == "UTF-8" else ""))
+            return f"a byte-order mark ({encoding}); write the file again as UTF-8 without one" + (
+                " (sed -i '1s/^\\xEF\\xBB\\xBF//' FILE)" if encoding == "UTF-8" else ""
+            )
     if len(line) > MAX_LINE_BYTES:
         return f"above {MAX_LINE_BYTES:,} bytes, no sentence; expected one sentence a line"
     if b"\0" in line:

@@ -42,6 +42,9 @@ def count_words(texts: list[Path], workers: int, most: int = MAX_WORDS) -> Count
                 if len(counts) > most:
                     before = len(counts)
                     counts = Counter({word: count for word, count in counts.items() if count > 1})
-                    print(f"[subwords] {before:,} words: {before - len(counts):,} that came once "
-                          "are dropped", file=sys.stderr)
+                    print(
+                        f"[subwords] {before:,} words: {before - len(counts):,} that came once "
+                        "are dropped",
+                        file=sys.stderr,
+                    )
     return Counter(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))

@@ -84,8 +84,9 @@ def _person(chance: Chance, subject: Phrase) -> Phrase:
     if kind < 25:
         speaker = ("I", "we")
         said = subject.english if isinstance(subject, Pronoun) else ""
-        others = [one for one in PRONOUNS
-                  if one != said and not (one in speaker and said in speaker)]
+        others = [
+            one for one in PRONOUNS if one != said and not (one in speaker and said in speaker)
+        ]
         return Pronoun(chance.pick(others))
     if kind < 35:
         taken = subject.names if isinstance(subject, Name) else ()
@@ -176,7 +177,7 @@ def _with_circumstances(chance: Chance, clause: Clause) -> Clause:
 
 
 def counts_all(subject: Phrase) -> bool:
-    """"every child" and "no child", which do not go with "never" and "not"."""
+    """ "every child" and "no child", which do not go with "never" and "not"."""
     return isinstance(subject, NounPhrase) and subject.determiner in ("every", "no")
 
 

@@ -1,9 +1,9 @@
 """Contrastive pairs of toy sentences: the right German, and one with a single mistake.
 
-    gender    a determiner (with its adjective) of another gender
-    case      an object in the accusative for the dative, or the other way round
-    number    a finite verb in the plural of a singular subject, or the other way round
-    position  a finite verb second for last, or behind the subject for before it
+gender    a determiner (with its adjective) of another gender
+case      an object in the accusative for the dative, or the other way round
+number    a finite verb in the plural of a singular subject, or the other way round
+position  a finite verb second for last, or behind the subject for before it
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ Put = Callable[[Clause], Sentence]  # the sentence with another clause
 def _clauses(sentence: Sentence) -> list[tuple[Clause, Put]]:
     match sentence:
         case Linked(main, _, subordinate):
-            return [(main, lambda clause: replace(sentence, main=clause)),
-                    (subordinate, lambda clause: replace(sentence, subordinate=clause))]
+            return [
+                (main, lambda clause: replace(sentence, main=clause)),
+                (subordinate, lambda clause: replace(sentence, subordinate=clause)),
+            ]
         case Attempt(main):
             return [(main, lambda clause: replace(sentence, main=clause))]
         case Statement(clause) | Question(clause):

@@ -67,8 +67,11 @@ def write_splits(folder: Path, seed: int, sizes: dict[str, int]) -> None:
 
 
 def write_toy_corpus(
-    output: Path, seed: int = SEED, sizes: dict[str, int] | None = None,
-    source: str = "en", target: str = "de",
+    output: Path,
+    seed: int = SEED,
+    sizes: dict[str, int] | None = None,
+    source: str = "en",
+    target: str = "de",
 ) -> None:
     """Fill the folder `output`, unless the same grammar has filled it before."""
     if {source, target} != {"en", "de"}:

@@ -20,8 +20,10 @@ from toy.syntax import (
 from toy.verbs import Modal
 
 _OBJECT_FORMS = {"I": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
-_BE = {"present": {"I": "am", "he": "is", "they": "are"},
-       "past": {"I": "was", "he": "was", "they": "were"}}
+_BE = {
+    "present": {"I": "am", "he": "is", "they": "are"},
+    "past": {"I": "was", "he": "was", "they": "were"},
+}
 
 
 def say(sentence: Sentence) -> str:

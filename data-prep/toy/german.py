@@ -24,8 +24,10 @@ from toy.syntax import (
 )
 from toy.verbs import Modal, Verb
 
-_SEIN = {"present": {"I": "bin", "he": "ist", "they": "sind"},
-         "past": {"I": "war", "he": "war", "they": "waren"}}
+_SEIN = {
+    "present": {"I": "bin", "he": "ist", "they": "sind"},
+    "past": {"I": "war", "he": "war", "they": "waren"},
+}
 _HABEN = {"I": "habe", "he": "hat", "they": "haben"}
 
 
@@ -73,7 +75,7 @@ def _verb_complex(clause: Clause) -> _VerbComplex:
 
 
 def _zu_infinitive(verb: Verb) -> str:
-    """"zu kaufen", but "anzurufen"."""
+    """ "zu kaufen", but "anzurufen"."""
     if verb.german_prefix:
         return f"{verb.german_prefix}zu{verb.german}"
     return f"zu {verb.german}"

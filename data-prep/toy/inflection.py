@@ -9,20 +9,47 @@ from toy.nouns import Noun
 from toy.syntax import Name, NounPhrase, Phrase, Pronoun
 
 _COLUMNS = "mfnp"
-_DER = {"nom": ("der", "die", "das", "die"), "acc": ("den", "die", "das", "die"),
-        "dat": ("dem", "der", "dem", "den"), "gen": ("des", "der", "des", "der")}
-_DIES = {"nom": ("er", "e", "es", "e"), "acc": ("en", "e", "es", "e"),
-         "dat": ("em", "er", "em", "en"), "gen": ("es", "er", "es", "er")}
-_EIN = {"nom": ("", "e", "", "e"), "acc": ("en", "e", "", "e"),
-        "dat": ("em", "er", "em", "en"), "gen": ("es", "er", "es", "er")}
-_WEAK = {"nom": ("e", "e", "e", "en"), "acc": ("en", "e", "e", "en"),
-         "dat": ("en", "en", "en", "en"), "gen": ("en", "en", "en", "en")}
-_MIXED = {"nom": ("er", "e", "es", "en"), "acc": ("en", "e", "es", "en"),
-          "dat": ("en", "en", "en", "en"), "gen": ("en", "en", "en", "en")}
+_DER = {
+    "nom": ("der", "die", "das", "die"),
+    "acc": ("den", "die", "das", "die"),
+    "dat": ("dem", "der", "dem", "den"),
+    "gen": ("des", "der", "des", "der"),
+}
+_DIES = {
+    "nom": ("er", "e", "es", "e"),
+    "acc": ("en", "e", "es", "e"),
+    "dat": ("em", "er", "em", "en"),
+    "gen": ("es", "er", "es", "er"),
+}
+_EIN = {
+    "nom": ("", "e", "", "e"),
+    "acc": ("en", "e", "", "e"),
+    "dat": ("em", "er", "em", "en"),
+    "gen": ("es", "er", "es", "er"),
+}
+_WEAK = {
+    "nom": ("e", "e", "e", "en"),
+    "acc": ("en", "e", "e", "en"),
+    "dat": ("en", "en", "en", "en"),
+    "gen": ("en", "en", "en", "en"),
+}
+_MIXED = {
+    "nom": ("er", "e", "es", "en"),
+    "acc": ("en", "e", "es", "en"),
+    "dat": ("en", "en", "en", "en"),
+    "gen": ("en", "en", "en", "en"),
+}
 _STRONG_PLURAL = {"nom": "e", "acc": "e", "dat": "en", "gen": "er"}
 
-_EIN_WORDS = {"a": "ein", "my": "mein", "his": "sein", "her": "ihr", "our": "unser",
-              "their": "ihr", "no": "kein"}
+_EIN_WORDS = {
+    "a": "ein",
+    "my": "mein",
+    "his": "sein",
+    "her": "ihr",
+    "our": "unser",
+    "their": "ihr",
+    "no": "kein",
+}
 _DIES_WORDS = {"this": "dies", "every": "jed"}
 _NUMBERS = {"two": "zwei", "three": "drei", "": ""}
 

@@ -158,8 +158,17 @@ def _nouns() -> tuple[Noun, ...]:
     for english, gender, german, kinds in table_rows(_NOUNS):
         singular, plural = english.split("/")
         nominative, genitive, german_plural = german.split("/")
-        nouns.append(Noun(singular, plural, gender, nominative, genitive, german_plural,
-                          frozenset(kinds.split())))
+        nouns.append(
+            Noun(
+                singular,
+                plural,
+                gender,
+                nominative,
+                genitive,
+                german_plural,
+                frozenset(kinds.split()),
+            )
+        )
     return tuple(nouns)
 
 

@@ -68,8 +68,11 @@ def _reported(chance: Chance) -> Linked:
 def _attempt(chance: Chance) -> Attempt:
     """He tries to ..."""
     verb = chance.pick(VERBS)
-    main = Clause(random_subject(chance, "animal" in verb.traits), TRYING,
-                  "past" if chance.happens(35) else "present")
+    main = Clause(
+        random_subject(chance, "animal" in verb.traits),
+        TRYING,
+        "past" if chance.happens(35) else "present",
+    )
     if chance.happens(20) and not counts_all(main.subject):
         main = replace(main, frequency=chance.pick(FREQUENCIES))
     return Attempt(main, with_objects(chance, Clause(main.subject, verb)))
@@ -79,8 +82,9 @@ def _about_a_relative(chance: Chance) -> Statement:
     """The man who sings is tired; the book that he reads is old."""
     noun = chance.pick(NOUNS)
     plural = chance.happens(25)
-    phrase = NounPhrase(noun, "the" if plural else chance.pick(("the", "the", "this", "every")),
-                        plural)
+    phrase = NounPhrase(
+        noun, "the" if plural else chance.pick(("the", "the", "this", "every")), plural
+    )
     if "person" in noun.kinds:
         relative = Relative(random_clause(chance, short=True, subject=phrase), "subject")
     else:

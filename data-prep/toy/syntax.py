@@ -11,14 +11,28 @@ from dataclasses import dataclass
 from toy.nouns import Adjective, Noun
 from toy.verbs import Modal, Verb
 
-DETERMINERS = ("the", "a", "this", "my", "his", "her", "our", "their", "every", "no",
-               "two", "three", "many", "")  # "" is a plural without an article
+DETERMINERS = (
+    "the",
+    "a",
+    "this",
+    "my",
+    "his",
+    "her",
+    "our",
+    "their",
+    "every",
+    "no",
+    "two",
+    "three",
+    "many",
+    "",
+)  # "" is a plural without an article
 PRONOUNS = ("I", "he", "she", "we", "they")
 
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """"the old man", with a possessor ("the dog of my brother") or a relative clause."""
+    """ "the old man", with a possessor ("the dog of my brother") or a relative clause."""
 
     noun: Noun
     determiner: str
@@ -97,7 +111,7 @@ class Linked:
 
 @dataclass(frozen=True)
 class Attempt:
-    """"He tries to do it": `action` lends its verb and objects, not its tense or negation."""
+    """ "He tries to do it": `action` lends its verb and objects, not its tense or negation."""
 
     main: Clause
     action: Clause

@@ -128,9 +128,22 @@ def _verbs() -> tuple[Verb, ...]:
         infinitive, er, participle = german.split("/")
         prefix, _, infinitive = infinitive.rpartition("+")
         base, he, past = forms.split("/")
-        verbs.append(Verb(base, he, past, particle, prefix, infinitive, _ich(infinitive), er,
-                          participle, objects, frozenset(kinds.split()),
-                          frozenset(traits.split())))
+        verbs.append(
+            Verb(
+                base,
+                he,
+                past,
+                particle,
+                prefix,
+                infinitive,
+                _ich(infinitive),
+                er,
+                participle,
+                objects,
+                frozenset(kinds.split()),
+                frozenset(traits.split()),
+            )
+        )
     return tuple(verbs)
 
 
@@ -139,15 +152,41 @@ def _saying_verbs() -> tuple[Verb, ...]:
     for english, german in table_rows(_SAYING):
         base, he, past = english.split("/")
         infinitive, ich, er, participle = german.split("/")
-        verbs.append(Verb(base, he, past, "", "", infinitive, ich, er, participle, "none",
-                          frozenset(), frozenset()))
+        verbs.append(
+            Verb(
+                base,
+                he,
+                past,
+                "",
+                "",
+                infinitive,
+                ich,
+                er,
+                participle,
+                "none",
+                frozenset(),
+                frozenset(),
+            )
+        )
     return tuple(verbs)
 
 
 VERBS = _verbs()
 SAYING_VERBS = _saying_verbs()
-TRYING = Verb("try", "tries", "tried", "", "", "versuchen", "versuche", "versucht", "versucht",
-              "none", frozenset(), frozenset())  # to do something: versuchen, es zu tun
+TRYING = Verb(
+    "try",
+    "tries",
+    "tried",
+    "",
+    "",
+    "versuchen",
+    "versuche",
+    "versucht",
+    "versucht",
+    "none",
+    frozenset(),
+    frozenset(),
+)  # to do something: versuchen, es zu tun
 MODALS = tuple(
     Modal(*english.split("/"), *german.split("/")) for english, german in table_rows(_MODALS)
 )

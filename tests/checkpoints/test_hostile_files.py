@@ -206,7 +206,8 @@ OF_BUILDING = (
 def test_every_command_refuses_every_file(command, bases, runs, tmp_path):
     (tmp_path / "joint.codes").write_text("#version: 0.2\nw 1</w>\n")
     words = [
-        word.format("{}", data=runs / "data", folder=tmp_path) if "{d" in word or "{f" in word
+        word.format("{}", data=runs / "data", folder=tmp_path)
+        if "{d" in word or "{f" in word
         else word
         for word in COMMANDS[command]
     ]

@@ -31,7 +31,9 @@ def prepare(tmp_path):
     def run(*arguments, **knobs) -> subprocess.CompletedProcess:
         return subprocess.run(
             ["bash", str(REPO / "recipes/prepare.sh"), *arguments],
-            capture_output=True, text=True, cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
             env=environment() | {"RUNS": str(tmp_path / "runs")} | knobs,
         )
 
@@ -45,7 +47,10 @@ def step(tmp_path):
     def run(name: str, *arguments, **knobs) -> subprocess.CompletedProcess:
         return subprocess.run(
             ["python3", str(DATA_PREP / f"{name}.py"), *map(str, arguments)],
-            capture_output=True, text=True, cwd=tmp_path, env=environment() | knobs,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment() | knobs,
         )
 
     return run

@@ -9,8 +9,15 @@ from pathlib import Path
 from toy.corpus import sentence_pairs
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data"
-WMT_COUNTS = {"europarl": 200, "commoncrawl": 150, "news": 100, "un": 80, "giga": 60, "valid": 40,
-              "test": 50}
+WMT_COUNTS = {
+    "europarl": 200,
+    "commoncrawl": 150,
+    "news": 100,
+    "un": 80,
+    "giga": 60,
+    "valid": 40,
+    "test": 50,
+}
 IWSLT_COUNTS = {"train": 500, "test": 60}
 
 

@@ -24,10 +24,16 @@ def prepared(step, tmp_path):
         for name, *arguments in (
             ("fetch", corpus, "--output", at / "raw", *flags),
             ("clean", "--input", at / "raw", "--output", at / "clean", *moses),
-            ("subwords", "--input", at / "clean", "--output", at / "subwords", "--kind",
-             *subwords),
-            ("binarise", "--input", at / "clean", "--model", at / "subwords", "--output",
-             at / "data-bin"),
+            ("subwords", "--input", at / "clean", "--output", at / "subwords", "--kind", *subwords),
+            (
+                "binarise",
+                "--input",
+                at / "clean",
+                "--model",
+                at / "subwords",
+                "--output",
+                at / "data-bin",
+            ),
         ):
             result = step(name, *arguments, *pair, DATA_MIRROR=str(tmp_path / "mirror"))
             assert result.returncode == 0, result.stderr
@@ -44,14 +50,21 @@ def check(run, source, target, subwords, most_dropped):
     for language in (source, target):
         for split in ("train", "valid", "test"):
             data = data_utils.load_indexed_dataset(
-                str(run / f"data-bin/{split}.{source}-{target}.{language}"), words)
+                str(run / f"data-bin/{split}.{source}-{target}.{language}"), words
+            )
             lines = (run / f"clean/{split}.{language}").read_text(encoding="utf-8").splitlines()
             assert len(data) == len(lines)
             if split == "train":
                 text = [post_process(words.string(data[i]), marks) for i in range(len(data))]
                 assert text == lines
-        raw, kept = (sum(path.read_bytes().count(b"\n") for path in (run / folder).iterdir()
-                         if path.suffix == f".{language}") for folder in ("raw", "clean"))
+        raw, kept = (
+            sum(
+                path.read_bytes().count(b"\n")
+                for path in (run / folder).iterdir()
+                if path.suffix == f".{language}"
+            )
+            for folder in ("raw", "clean")
+        )
         assert raw * (1 - most_dropped) <= kept
 
 
@@ -62,7 +75,8 @@ def test_wmt14_en_de(prepared, tmp_path, subwords, variant):
     run = prepared("wmt14_en_de", "en", "de", subwords, "--variant", variant)
     check(run, "en", "de", subwords, most_dropped=0.15)
     assert (run / "raw/test.de").read_text().splitlines() == [
-        " ".join(line.split()) for line in found["test"][1]]
+        " ".join(line.split()) for line in found["test"][1]
+    ]
 
 
 def test_wmt14_en_fr(prepared, tmp_path):
@@ -77,6 +91,7 @@ def test_iwslt14_de_en(prepared, tmp_path):
     mirrors.write_iwslt(tmp_path / "mirror", (german, english), (test_german, test_english))
     run = prepared("iwslt14_de_en", "de", "en", MOSES_BPE)
     check(run, "de", "en", MOSES_BPE, most_dropped=0.15)
-    train, valid = ((run / f"clean/{split}.de").read_bytes().count(b"\n")
-                    for split in ("train", "valid"))
+    train, valid = (
+        (run / f"clean/{split}.de").read_bytes().count(b"\n") for split in ("train", "valid")
+    )
     assert valid == (train + valid) // 23

@@ -96,12 +96,16 @@ def test_invalid_utf8_in_a_held_out_set_names_line_and_byte(refused, write_corpu
     assert "test.de, line 2: not valid UTF-8 at byte 10" in message
 
 
-@pytest.mark.parametrize("line, message", [
-    (b"x" * 1_000_000, "above 100,000 bytes, no sentence"),
-    (b"a NUL byte \0 here", "a NUL byte at byte 12"),
-])
-def test_what_no_sentence_can_be_is_refused_in_a_held_out_set(refused, write_corpus, tmp_path,
-                                                              line, message):
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        (b"x" * 1_000_000, "above 100,000 bytes, no sentence"),
+        (b"a NUL byte \0 here", "a NUL byte at byte 12"),
+    ],
+)
+def test_what_no_sentence_can_be_is_refused_in_a_held_out_set(
+    refused, write_corpus, tmp_path, line, message
+):
     raw = write_corpus("raw", valid_en=["gut", "gut", line], valid_de=["gut"] * 3)
     found = refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR)
     assert f"{raw}/valid.en, line 3: {message}" in found
@@ -130,9 +134,16 @@ def test_an_empty_file_is_an_error(refused, write_corpus, tmp_path):
     assert "train.en is empty" in message
 
 
-@pytest.mark.parametrize("flags", [("--max-ratio", 0.5), ("--max-ratio", "nan"),
-                                   ("--min-length", 0),
-                                   ("--min-length", 9, "--max-length", 8), ("--target", "en")])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--max-ratio", 0.5),
+        ("--max-ratio", "nan"),
+        ("--min-length", 0),
+        ("--min-length", 9, "--max-length", 8),
+        ("--target", "en"),
+    ],
+)
 def test_limits_that_cannot_hold_are_refused(refused, write_corpus, tmp_path, flags):
     raw = write_corpus("raw")
     refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR, *flags)

@@ -12,19 +12,31 @@ from corpus_files import leftovers
 
 from sources.manifests import CORPORA, parts, read_manifest
 
-EN_DE, EN_FR, DE_EN = (("--source", a, "--target", b)
-                       for a, b in (("en", "de"), ("en", "fr"), ("de", "en")))
+EN_DE, EN_FR, DE_EN = (
+    ("--source", a, "--target", b) for a, b in (("en", "de"), ("en", "fr"), ("de", "en"))
+)
 
 
 def made_up(key: str, count: int) -> tuple[list[str], list[str]]:
     """Sentences that say where they come from; with what SGML escapes."""
-    return ([f"{key} sentence {n} of A & B < C ä" for n in range(count)],
-            [f"{key} Satz {n} von A & B < C ö" for n in range(count)])
+    return (
+        [f"{key} sentence {n} of A & B < C ä" for n in range(count)],
+        [f"{key} Satz {n} von A & B < C ö" for n in range(count)],
+    )
 
 
-TEXTS = {key: made_up(key, count) for key, count in
-         (("europarl", 7), ("commoncrawl", 6), ("news", 5), ("un", 4), ("giga", 3),
-          ("valid", 4), ("test", 5))}
+TEXTS = {
+    key: made_up(key, count)
+    for key, count in (
+        ("europarl", 7),
+        ("commoncrawl", 6),
+        ("news", 5),
+        ("un", 4),
+        ("giga", 3),
+        ("valid", 4),
+        ("test", 5),
+    )
+}
 
 
 @pytest.fixture
@@ -37,12 +49,15 @@ def fetched(step, mirror, tmp_path):
     """fetched(corpus, *flags) -> {file name: lines} of raw/."""
 
     def run(corpus, *flags):
-        result = step("fetch", corpus, "--output", tmp_path / "raw", *flags,
-                      DATA_MIRROR=str(mirror))
+        result = step(
+            "fetch", corpus, "--output", tmp_path / "raw", *flags, DATA_MIRROR=str(mirror)
+        )
         assert result.returncode == 0, result.stderr
         assert not leftovers(tmp_path)
-        return {path.name: path.read_text(encoding="utf-8").splitlines()
-                for path in (tmp_path / "raw").iterdir()}
+        return {
+            path.name: path.read_text(encoding="utf-8").splitlines()
+            for path in (tmp_path / "raw").iterdir()
+        }
 
     return run
 
@@ -55,8 +70,14 @@ def refused_wmt(refused, mirror, tmp_path):
         mirrors.write_wmt(mirror, "de", TEXTS)
         spoil(mirror / archive)
         mirrors.write_checksums(mirror)
-        message = refused("fetch", "wmt14_en_de", "--output", tmp_path / "run/raw", *EN_DE,
-                          DATA_MIRROR=str(mirror))
+        message = refused(
+            "fetch",
+            "wmt14_en_de",
+            "--output",
+            tmp_path / "run/raw",
+            *EN_DE,
+            DATA_MIRROR=str(mirror),
+        )
         assert not (tmp_path / "run/raw").exists() and not leftovers(tmp_path)
         return message
 
@@ -99,7 +120,9 @@ def test_the_other_direction_reads_the_other_sources(fetched, mirror):
     manifest = read_manifest("wmt14_en_de")
     test = parts(manifest, "de", "en", "")["test"]
     assert [side.member for side in test[0]] == [
-        "test-full/newstest2014-deen-src.de.sgm", "test-full/newstest2014-deen-ref.en.sgm"]
+        "test-full/newstest2014-deen-src.de.sgm",
+        "test-full/newstest2014-deen-ref.en.sgm",
+    ]
     assert fetched("wmt14_en_de", *DE_EN)["test.en"] == TEXTS["test"][0]
 
 
@@ -114,12 +137,22 @@ def test_iwslt14_holds_out_every_23rd_clean_pair(fetched, step, mirror, tmp_path
     assert [line.strip() for line in files["train.de"]] == german
     assert files["test.de"] == TEXTS["test"][0] and files["test.en"] == TEXTS["test"][1]
 
-    result = step("clean", "--input", tmp_path / "raw", "--output", tmp_path / "clean", *DE_EN,
-                  "--max-length", 175)
+    result = step(
+        "clean",
+        "--input",
+        tmp_path / "raw",
+        "--output",
+        tmp_path / "clean",
+        *DE_EN,
+        "--max-length",
+        175,
+    )
     assert result.returncode == 0, result.stderr
     kept = [line for number, line in enumerate(english) if number not in (9, 50)]
-    for name, expected in (("valid", kept[22::23]),
-                           ("train", [x for n, x in enumerate(kept, 1) if n % 23])):
+    for name, expected in (
+        ("valid", kept[22::23]),
+        ("train", [x for n, x in enumerate(kept, 1) if n % 23]),
+    ):
         assert (tmp_path / f"clean/{name}.en").read_text().splitlines() == expected
     counts = json.loads((tmp_path / "clean/report.json").read_text())["pairs"]
     assert (counts["train"]["kept"], counts["valid"]["kept"]) == (94, 4)
@@ -135,8 +168,9 @@ def test_checksums_are_published_ones_or_absent():
 def test_a_wrong_checksum_is_refused(refused, mirror, tmp_path):
     mirrors.write_wmt(mirror, "de", TEXTS)
     (mirror / "SHA256SUMS").unlink()  # so that the manifest's count
-    message = refused("fetch", "wmt14_en_de", "--output", tmp_path / "raw", *EN_DE,
-                      DATA_MIRROR=str(mirror))
+    message = refused(
+        "fetch", "wmt14_en_de", "--output", tmp_path / "raw", *EN_DE, DATA_MIRROR=str(mirror)
+    )
     assert "training-parallel-europarl-v7.tgz" in message and "expected 657,632,379" in message
 
 
@@ -162,12 +196,18 @@ def member(name, **fields):
     return found
 
 
-@pytest.mark.parametrize("extra", [
-    member("../../x", size=3), member("/etc/x", size=3), member("training/../../x", size=3),
-    member("link", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
-    member("training/link", type=tarfile.SYMTYPE, linkname="../../x"),
-    member("hard", type=tarfile.LNKTYPE, linkname="../x"),
-], ids=lambda m: f"{m.name}-{m.linkname}")
+@pytest.mark.parametrize(
+    "extra",
+    [
+        member("../../x", size=3),
+        member("/etc/x", size=3),
+        member("training/../../x", size=3),
+        member("link", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
+        member("training/link", type=tarfile.SYMTYPE, linkname="../../x"),
+        member("hard", type=tarfile.LNKTYPE, linkname="../x"),
+    ],
+    ids=lambda m: f"{m.name}-{m.linkname}",
+)
 def test_an_archive_that_leads_out_of_itself_is_refused(refused_wmt, tmp_path, extra):
     message = refused_wmt(mirrors.EUROPARL, repacked(extra))
     assert "training-parallel-europarl-v7.tgz" in message and f"'{extra.name}'" in message
@@ -178,8 +218,9 @@ def test_a_link_in_place_of_the_text_is_refused(refused_wmt):
     def spoil(path):
         mirrors.write_archive(path, {})
         with tarfile.open(path, "w:gz") as archive:
-            archive.addfile(member("training/europarl-v7.de-en.en", type=tarfile.SYMTYPE,
-                                   linkname="other"))
+            archive.addfile(
+                member("training/europarl-v7.de-en.en", type=tarfile.SYMTYPE, linkname="other")
+            )
 
     assert "not a regular file" in refused_wmt(mirrors.EUROPARL, spoil)
 
@@ -188,7 +229,7 @@ def test_a_link_in_place_of_the_text_is_refused(refused_wmt):
 def test_a_truncated_archive_is_refused(refused_wmt, keep):
     def spoil(path):
         data = path.read_bytes()
-        path.write_bytes(data[:int(len(data) * keep)])
+        path.write_bytes(data[: int(len(data) * keep)])
 
     message = refused_wmt(mirrors.COMMON_CRAWL, spoil)
     assert "training-parallel-commoncrawl.tgz: damaged, truncated or not an archive" in message
@@ -211,19 +252,23 @@ def test_a_missing_member_is_named(refused_wmt):
 
 def test_misaligned_members_are_refused(refused_wmt):
     def spoil(path):
-        mirrors.write_archive(path, {"dev/newstest2013.en": b"a\nb\n",
-                                     "dev/newstest2013.de": b"a\n"})
+        mirrors.write_archive(
+            path, {"dev/newstest2013.en": b"a\nb\n", "dev/newstest2013.de": b"a\n"}
+        )
 
     message = refused_wmt(mirrors.DEV, spoil)
     assert "dev/newstest2013.en has 2 lines" in message and "newstest2013.de has 1" in message
 
 
-@pytest.mark.parametrize("damage, message", [
-    (lambda s: s.replace(b"</seg>", b"", 1), "a <seg> without its </seg>"),
-    (lambda s: s[:s.rindex(b"</seg>")], "4 whole segments, expected 5"),
-    (lambda s: s.replace(b'id="2"', b'id="7"', 1), "different ids"),
-    (lambda s: b"nothing here", "expected at least 1"),
-])
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (lambda s: s.replace(b"</seg>", b"", 1), "a <seg> without its </seg>"),
+        (lambda s: s[: s.rindex(b"</seg>")], "4 whole segments, expected 5"),
+        (lambda s: s.replace(b'id="2"', b'id="7"', 1), "different ids"),
+        (lambda s: b"nothing here", "expected at least 1"),
+    ],
+)
 def test_a_damaged_test_set_is_refused(refused_wmt, damage, message):
     def spoil(path):
         with tarfile.open(path) as old:
@@ -236,6 +281,7 @@ def test_a_damaged_test_set_is_refused(refused_wmt, damage, message):
 
 
 def test_an_unknown_variant_lists_the_known_ones(refused, tmp_path):
-    message = refused("fetch", "wmt14_en_de", "--output", tmp_path / "raw", *EN_DE,
-                      "--variant", "v12")
+    message = refused(
+        "fetch", "wmt14_en_de", "--output", tmp_path / "raw", *EN_DE, "--variant", "v12"
+    )
     assert "'v12'" in message and "paper, v9" in message

@@ -18,8 +18,12 @@ from steps.errors import BadInput
 
 WORDS = ["the", "cat", "sat", "on", "Straße", "über", "a", "mat", "and", "others", "here", "see"]
 CHANCE = random.Random(7)
-SIDES = {f"t/train.{language}": "".join(f"{' '.join(CHANCE.choices(WORDS, k=9))} {n}\n"
-                                        for n in range(60)).encode() for language in ("en", "de")}
+SIDES = {
+    f"t/train.{language}": "".join(
+        f"{' '.join(CHANCE.choices(WORDS, k=9))} {n}\n" for n in range(60)
+    ).encode()
+    for language in ("en", "de")
+}
 MEMBERS = {"README": b"about\n" * 50, **SIDES, "t/last": b"not wanted\n" * 100}
 
 
@@ -106,8 +110,9 @@ def test_one_flipped_bit_gives_no_wrong_text(tmp_path, name):
 @pytest.mark.slow
 @each_format
 def test_many_flipped_bits_give_no_wrong_text(tmp_path, name):
-    flip_bits(tmp_path / name, name,
-              lambda bits: random.Random(4).sample(bits, min(len(bits), 15_000)))
+    flip_bits(
+        tmp_path / name, name, lambda bits: random.Random(4).sample(bits, min(len(bits), 15_000))
+    )
 
 
 @each_format

@@ -65,8 +65,9 @@ def server(monkeypatch):
 KNOWN = Expected(size=len(DATA), sha256=SHA256)
 
 
-@pytest.mark.parametrize("expected", [KNOWN, Expected(), Expected(
-    md5=hashlib.md5(DATA).hexdigest())])
+@pytest.mark.parametrize(
+    "expected", [KNOWN, Expected(), Expected(md5=hashlib.md5(DATA).hexdigest())]
+)
 def test_it_goes_on_where_the_line_broke(server, tmp_path, expected):
     server.breaks = [100_000, 1, 50_000]
     download.download(server.address, tmp_path / "f", expected)
@@ -119,11 +120,14 @@ def test_a_download_that_was_whole_already_is_taken(server, tmp_path):
     assert server.asked == [] and (tmp_path / "f").read_bytes() == DATA
 
 
-@pytest.mark.parametrize("expected, message", [
-    (Expected(sha256="0" * 64), f"sha256 {SHA256}, expected 0000"),
-    (Expected(size=7), "300,000 bytes, expected 7"),
-    (Expected(md5="1" * 32), "md5 .*, expected 1111"),
-])
+@pytest.mark.parametrize(
+    "expected, message",
+    [
+        (Expected(sha256="0" * 64), f"sha256 {SHA256}, expected 0000"),
+        (Expected(size=7), "300,000 bytes, expected 7"),
+        (Expected(md5="1" * 32), "md5 .*, expected 1111"),
+    ],
+)
 def test_another_file_is_refused_and_removed(server, tmp_path, expected, message):
     with pytest.raises(BadInput, match=message):
         download.download(server.address, tmp_path / "f", expected)

@@ -10,8 +10,11 @@ import zipfile
 import pytest
 from corpus_files import PAIR, files_of, leftovers
 
-LINES = {f"{split}.{language}": "".join(f"{split} {language} Zeile {n} ä\n" for n in range(40))
-         for split in ("train", "valid", "test") for language in ("en", "de")}
+LINES = {
+    f"{split}.{language}": "".join(f"{split} {language} Zeile {n} ä\n" for n in range(40))
+    for split in ("train", "valid", "test")
+    for language in ("en", "de")
+}
 
 
 @pytest.fixture
@@ -31,7 +34,9 @@ def corpus(tmp_path):
             digest = hashlib.sha256(data).hexdigest()
             files[f"{name}.gz"] = {"size": len(data), "sha256": digest}
         manifest = {
-            "addresses": list(addresses), "mirror_folder": "small", "languages": ["de", "en"],
+            "addresses": list(addresses),
+            "mirror_folder": "small",
+            "languages": ["de", "en"],
             "splits": {split: split + ".{language}.gz" for split in ("train", "valid", "test")},
             "files": files,
         }
@@ -48,8 +53,9 @@ def refused_fetch(refused, tmp_path):
 
     def run(manifest, *flags, **environment):
         environment = {"DATA_MIRROR": str(tmp_path / "mirror"), **environment}
-        message = refused("fetch", manifest, "--output", tmp_path / "run/raw",
-                          *(flags or PAIR), **environment)
+        message = refused(
+            "fetch", manifest, "--output", tmp_path / "run/raw", *(flags or PAIR), **environment
+        )
         assert not (tmp_path / "run/raw").exists() and not leftovers(tmp_path)
         return message
 
@@ -59,8 +65,14 @@ def refused_fetch(refused, tmp_path):
 @pytest.mark.parametrize("as_address", [False, True])
 def test_a_mirror_folder_or_address_gives_the_text(step, corpus, tmp_path, as_address):
     mirror = tmp_path / "mirror"
-    result = step("fetch", corpus(), "--output", tmp_path / "run/raw", *PAIR,
-                  DATA_MIRROR=mirror.as_uri() if as_address else str(mirror))
+    result = step(
+        "fetch",
+        corpus(),
+        "--output",
+        tmp_path / "run/raw",
+        *PAIR,
+        DATA_MIRROR=mirror.as_uri() if as_address else str(mirror),
+    )
     assert result.returncode == 0, result.stderr
     assert files_of(tmp_path / "run/raw") == {name: text.encode() for name, text in LINES.items()}
     assert not leftovers(tmp_path)
@@ -74,8 +86,14 @@ def test_a_relative_mirror_is_relative_to_where_one_stands(step, corpus, tmp_pat
 
 def test_the_second_address_serves_when_the_first_does_not(step, corpus, tmp_path):
     addresses = ((tmp_path / "nowhere").as_uri() + "/", (tmp_path / "mirror/small").as_uri() + "/")
-    result = step("fetch", corpus(addresses=addresses), "--output", tmp_path / "run/raw", *PAIR,
-                  DATA_MIRROR="")
+    result = step(
+        "fetch",
+        corpus(addresses=addresses),
+        "--output",
+        tmp_path / "run/raw",
+        *PAIR,
+        DATA_MIRROR="",
+    )
     assert result.returncode == 0, result.stderr
     assert files_of(tmp_path / "run/raw").keys() == LINES.keys()
 
@@ -101,8 +119,10 @@ def test_a_wrong_size_is_refused_with_both_values(refused_fetch, corpus, tmp_pat
     assert "train.en.gz" in message and f"{size - 7:,} bytes, expected {size:,}" in message
 
 
-@pytest.mark.parametrize("damage", [lambda gz: gz[:-12], lambda gz: b"plain text" + gz,
-                                    lambda gz: gz[:30] + bytes(20) + gz[50:]])
+@pytest.mark.parametrize(
+    "damage",
+    [lambda gz: gz[:-12], lambda gz: b"plain text" + gz, lambda gz: gz[:30] + bytes(20) + gz[50:]],
+)
 def test_a_damaged_gzip_is_refused_even_when_its_checksum_agrees(refused_fetch, corpus, damage):
     packed = gzip.compress(LINES["test.en"].encode())
     message = refused_fetch(corpus({"test.en": damage(packed)}))
@@ -137,8 +157,9 @@ def test_members_of_one_name_in_two_archives_are_two(step, corpus, tmp_path):
             archive.writestr("text", f"{language} only\n")
         manifest["files"][f"{language}.zip"] = {}
     path.write_text(json.dumps(manifest))
-    result = step("fetch", path, "--output", tmp_path / "raw", *PAIR,
-                  DATA_MIRROR=str(tmp_path / "mirror"))
+    result = step(
+        "fetch", path, "--output", tmp_path / "raw", *PAIR, DATA_MIRROR=str(tmp_path / "mirror")
+    )
     assert result.returncode == 0, result.stderr
     files = files_of(tmp_path / "raw")
     assert (files["train.en"], files["train.de"]) == (b"en only\n", b"de only\n")
@@ -173,8 +194,12 @@ def test_the_manifest_of_multi30k_is_whole():
     from fetch import read_manifest
 
     manifest = read_manifest("multi30k")
-    names = {pattern.format(language=language) for pattern in manifest["splits"].values()
-             for language in manifest["languages"]}
+    names = {
+        pattern.format(language=language)
+        for pattern in manifest["splits"].values()
+        for language in manifest["languages"]
+    }
     assert names == set(manifest["files"]) and len(names) == 9
-    assert all(len(file["sha256"]) == 64 and file["size"] > 0
-               for file in manifest["files"].values())
+    assert all(
+        len(file["sha256"]) == 64 and file["size"] > 0 for file in manifest["files"].values()
+    )

@@ -21,15 +21,22 @@ REPO = Path(__file__).resolve().parents[2]
 def start(runs: Path) -> subprocess.Popen:
     """recipes/prepare.sh of the toy corpus, as the leader of a group of processes."""
     return subprocess.Popen(
-        [str(REPO / "recipes/prepare.sh"), "toy"], start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "RUNS": str(runs), "WORKERS": "2", "VOCAB_SIZE": "600"})
+        [str(REPO / "recipes/prepare.sh"), "toy"],
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "RUNS": str(runs), "WORKERS": "2", "VOCAB_SIZE": "600"},
+    )
 
 
 def contents(runs: Path) -> dict[str, bytes]:
     """Every file that a preparation has written, by its path, but for the one that says when."""
-    return {str(path.relative_to(runs)): path.read_bytes() for path in sorted(runs.rglob("*"))
-            if path.is_file() and path.name not in ("manifest.json", ".lock")}
+    return {
+        str(path.relative_to(runs)): path.read_bytes()
+        for path in sorted(runs.rglob("*"))
+        if path.is_file() and path.name not in ("manifest.json", ".lock")
+    }
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +88,20 @@ def test_a_worker_that_is_killed_is_named_and_leaves_nothing(step, tmp_path):
             lines = (f"{language} number {n} of many lines" for n in range(count))
             (tmp_path / f"{split}.{language}").write_text("".join(f"{x}\n" for x in lines))
     process = subprocess.Popen(
-        [sys.executable, str(REPO / "data-prep/clean.py"), "--input", str(tmp_path), "--output",
-         str(tmp_path / "run/clean"), *PAIR, "--workers", "2"],
-        stderr=subprocess.PIPE, text=True)
+        [
+            sys.executable,
+            str(REPO / "data-prep/clean.py"),
+            "--input",
+            str(tmp_path),
+            "--output",
+            str(tmp_path / "run/clean"),
+            *PAIR,
+            "--workers",
+            "2",
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     workers = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while len(found := workers.read_text().split()) < 2:
         time.sleep(0.005)
@@ -94,8 +112,10 @@ def test_a_worker_that_is_killed_is_named_and_leaves_nothing(step, tmp_path):
 
 
 def test_workers_end_when_their_parent_is_killed(tmp_path):
-    script = ("import sys, time; sys.path.insert(0, sys.argv[1]); from steps import workers as p\n"
-              "list(p.ordered_map(time.sleep, [60] * 4, 2))")
+    script = (
+        "import sys, time; sys.path.insert(0, sys.argv[1]); from steps import workers as p\n"
+        "list(p.ordered_map(time.sleep, [60] * 4, 2))"
+    )
     process = subprocess.Popen([sys.executable, "-c", script, str(REPO / "data-prep")])
     workers = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while len(found := workers.read_text().split()) < 2:

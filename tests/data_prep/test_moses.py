@@ -9,28 +9,52 @@ from text.moses import tokenise
 from transformer_plugin.scoring.hypotheses import detokenise
 
 
-@pytest.mark.parametrize("text, tokens", [
-    ('He said: "It\'s 3.5% (at most)."', 'He said : &quot; It &apos;s 3.5 % ( at most ) . &quot;'),
-    ("Café-Bar & „Straße“ …", "Café-Bar &amp; &quot; Straße &quot; ..."),
-    ("the U.S. and Mr. Smith", "the U.S. and Mr. Smith"),
-])
+@pytest.mark.parametrize(
+    "text, tokens",
+    [
+        (
+            'He said: "It\'s 3.5% (at most)."',
+            "He said : &quot; It &apos;s 3.5 % ( at most ) . &quot;",
+        ),
+        ("Café-Bar & „Straße“ …", "Café-Bar &amp; &quot; Straße &quot; ..."),
+        ("the U.S. and Mr. Smith", "the U.S. and Mr. Smith"),
+    ],
+)
 def test_tokens_are_those_of_moses(text, tokens):
     assert tokenise(text, "en") == tokens
 
 
-@pytest.mark.parametrize("text", [
-    "It's a test, isn't it?", "Costs rose by 3.5% (in 2014): R & D is to blame; or not!",
-    'She said "no" and left.', "A well-known fact: x < y & y > z.",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It's a test, isn't it?",
+        "Costs rose by 3.5% (in 2014): R & D is to blame; or not!",
+        'She said "no" and left.',
+        "A well-known fact: x < y & y > z.",
+    ],
+)
 def test_what_is_tokenised_comes_back(text):
     assert detokenise([tokenise(text, "en")], "en") == [text]
 
 
 def test_clean_counts_tokens_and_lowers_case(step, write_corpus, tmp_path):
-    raw = write_corpus("raw", train_en=["One, Two.", "One, two (three)."],
-                       train_de=["Eins, Zwei.", "Eins, zwei (drei)."])
-    result = step("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR, "--moses",
-                  "--lowercase", "--max-length", 4)
+    raw = write_corpus(
+        "raw",
+        train_en=["One, Two.", "One, two (three)."],
+        train_de=["Eins, Zwei.", "Eins, zwei (drei)."],
+    )
+    result = step(
+        "clean",
+        "--input",
+        raw,
+        "--output",
+        tmp_path / "clean",
+        *PAIR,
+        "--moses",
+        "--lowercase",
+        "--max-length",
+        4,
+    )
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "clean/train.en").read_text() == "one , two .\n"
     assert (tmp_path / "clean/train.de").read_text() == "eins , zwei .\n"

@@ -17,15 +17,46 @@ from transformer_plugin.cli import main
 
 SPLITS = ("train", "valid", "test")
 # White space of Unicode without the line feed, written out: what a line must not end at.
-SPACES = ("\t\r\x0b\x0c\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
-          "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000")
+SPACES = (
+    "\t\r\x0b\x0c\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
+    "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
 ODD = [
-    *(f"one{space}two" for space in SPACES), "a\r\rb", "\rc", "d \r e", "</s>", "x</s>y", "<s>",
-    "<pad>", "x<pad> z<pad>", "<unk>", "(<unk>)", "half@@ word", "end@@", "low\u2581line",
-    "\u2581", "block\u2585", "\ufeffmark", "\ufffd", "zero\u200bwidth", "e\u0301",
-    "\U0001f469\u200d\U0001f4bb", "\u202eright", "\x01\x7f", "&lt;s&gt; &amp;", "'\"`„“", "\\n \\r",
-    "# | $1 %s {}", "D-0\t-1\tx", "madeupword0000", "a-b-c", "." * 300, "\ue000", "\U0010ffff",
-    "ﬁ İ ß", "日本語の文",
+    *(f"one{space}two" for space in SPACES),
+    "a\r\rb",
+    "\rc",
+    "d \r e",
+    "</s>",
+    "x</s>y",
+    "<s>",
+    "<pad>",
+    "x<pad> z<pad>",
+    "<unk>",
+    "(<unk>)",
+    "half@@ word",
+    "end@@",
+    "low\u2581line",
+    "\u2581",
+    "block\u2585",
+    "\ufeffmark",
+    "\ufffd",
+    "zero\u200bwidth",
+    "e\u0301",
+    "\U0001f469\u200d\U0001f4bb",
+    "\u202eright",
+    "\x01\x7f",
+    "&lt;s&gt; &amp;",
+    "'\"`„“",
+    "\\n \\r",
+    "# | $1 %s {}",
+    "D-0\t-1\tx",
+    "madeupword0000",
+    "a-b-c",
+    "." * 300,
+    "\ue000",
+    "\U0010ffff",
+    "ﬁ İ ß",
+    "日本語の文",
 ]
 COPIES = 3
 
@@ -63,13 +94,30 @@ def steps(step, tmp_path):
         own = [f for split in SPLITS for f in (f"--{split}", tmp_path / f"split/{split}")]
         clean, model = tmp_path / "clean", tmp_path / "subwords"
         for name, *arguments in (
-            ("split", tmp_path / "all", "--output", tmp_path / "split", "--valid", 20,
-             "--test", 30),
+            (
+                "split",
+                tmp_path / "all",
+                "--output",
+                tmp_path / "split",
+                "--valid",
+                20,
+                "--test",
+                30,
+            ),
             ("fetch", *own, "--output", tmp_path / "raw"),
             ("clean", "--input", tmp_path / "raw", "--output", clean, "--workers", 1, *flags),
             ("subwords", "--input", clean, "--output", model, "--workers", 1, "--kind", *subwords),
-            ("binarise", "--input", clean, "--model", model, "--output", tmp_path / "data-bin",
-             "--workers", 1),
+            (
+                "binarise",
+                "--input",
+                clean,
+                "--model",
+                model,
+                "--output",
+                tmp_path / "data-bin",
+                "--workers",
+                1,
+            ),
         ):
             result = step(name, *arguments, *PAIR)
             assert result.returncode == 0, result.stderr
@@ -85,11 +133,17 @@ def binarised(folder: Path, marks: str) -> dict[str, list[str]]:
     for split in SPLITS:
         for language in ("en", "de"):
             data = data_utils.load_indexed_dataset(
-                str(folder / f"data-bin/{split}.en-de.{language}"), words)
-            assert all(line[-1] == words.eos() and (line[:-1] != words.eos()).all()
-                       and (line != words.pad()).all() for line in data)
+                str(folder / f"data-bin/{split}.en-de.{language}"), words
+            )
+            assert all(
+                line[-1] == words.eos()
+                and (line[:-1] != words.eos()).all()
+                and (line != words.pad()).all()
+                for line in data
+            )
             texts[f"{split}.{language}"] = [
-                post_process(words.string(line), marks) for line in data]
+                post_process(words.string(line), marks) for line in data
+            ]
     return texts
 
 
@@ -121,8 +175,20 @@ def test_every_step_keeps_lines_and_pairs(steps, tmp_path):
     assert sorted(seen) == list(range(COPIES * len(ODD)))
 
     output = tmp_path / "score.json"
-    assert main(["score", "--hypotheses", str(folder / "clean/test.de"), "--reference",
-                 str(folder / "raw/test.de"), "--output", str(output)]) == 0
+    assert (
+        main(
+            [
+                "score",
+                "--hypotheses",
+                str(folder / "clean/test.de"),
+                "--reference",
+                str(folder / "raw/test.de"),
+                "--output",
+                str(output),
+            ]
+        )
+        == 0
+    )
     scores = json.loads(output.read_text())
     assert scores["sentences"] == 30 and scores["bleu"] > 99
 

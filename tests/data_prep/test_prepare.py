@@ -15,7 +15,14 @@ def test_the_toy_experiment_twice(prepare, tmp_path):
     assert first.returncode == 0, first.stderr
     run = tmp_path / "runs" / "toy"
     assert {path.name for path in run.iterdir()} == {
-        ".done", "raw", "clean", "subwords", "data-bin", "manifest.json", ".lock"}
+        ".done",
+        "raw",
+        "clean",
+        "subwords",
+        "data-bin",
+        "manifest.json",
+        ".lock",
+    }
 
     def times():
         return {path: path.stat().st_mtime_ns for path in run.rglob("*") if "lock" not in path.name}

@@ -12,8 +12,10 @@ from text.fairseq_files import joined_dictionary
 
 
 @pytest.mark.parametrize("kind", [kind for kind in encoders.KINDS if kind != "words"])
-@pytest.mark.parametrize("word", ["</s>", "x</s>y", "<s>", "(<pad>)", "<pad>", "<unk>z",
-                                  "block\u2585more", "w" * 5000 + "Ω"])
+@pytest.mark.parametrize(
+    "word",
+    ["</s>", "x</s>y", "<s>", "(<pad>)", "<pad>", "<unk>z", "block\u2585more", "w" * 5000 + "Ω"],
+)
 def test_no_piece_is_a_special_symbol_and_no_letter_is_left_out(tmp_path, kind, word):
     """The letters of `word`, in which alone some occur, are known, and it is not one piece."""
     text = f"hello worldly held word {word} help\n" * 40
@@ -22,8 +24,9 @@ def test_no_piece_is_a_special_symbol_and_no_letter_is_left_out(tmp_path, kind, 
     subwords.learn([tmp_path / "text"], kind, size, 1, tmp_path)
     encoder = encoders.load(tmp_path)
     numbers, _ = encoder.lines(word.encode())
-    pieces = ["\u2585" if number == encoder.unknown else encoder.pieces[number]
-              for number in numbers[:-1]]
+    pieces = [
+        "\u2585" if number == encoder.unknown else encoder.pieces[number] for number in numbers[:-1]
+    ]
     unknown = word.count("\u2585") if kind == "sentencepiece" else 0  # which cannot learn it
     assert numbers.tolist().count(encoder.unknown) == unknown
     assert not {"<s>", "</s>", "<pad>"} & {piece.removesuffix("@@") for piece in pieces}

@@ -13,21 +13,39 @@ def test_source_sentences_stay_together(step, tmp_path):
         (tmp_path / f"all.{language}").write_text(lines)
 
     def split(name, seed):
-        result = step("split", tmp_path / "all", "--output", tmp_path / name, *PAIR,
-                      "--valid", 20, "--test", 30, "--seed", seed)
+        result = step(
+            "split",
+            tmp_path / "all",
+            "--output",
+            tmp_path / name,
+            *PAIR,
+            "--valid",
+            20,
+            "--test",
+            30,
+            "--seed",
+            seed,
+        )
         assert result.returncode == 0, result.stderr
         return files_of(tmp_path / name)
 
     files = split("one", 1)
-    found = {part: list(zip(*(files[f"{part}.{side}"].decode().split("\n")[:-1]
-                              for side in ("en", "de")), strict=True))
-             for part in ("train", "valid", "test")}
+    found = {
+        part: list(
+            zip(
+                *(files[f"{part}.{side}"].decode().split("\n")[:-1] for side in ("en", "de")),
+                strict=True,
+            )
+        )
+        for part in ("train", "valid", "test")
+    }
     assert (len(found["valid"]), len(found["test"])) == (20, 30)
     sources = {part: {pair[0].strip().lower() for pair in found[part]} for part in found}
     assert [len(sources[part]) for part in ("train", "valid", "test")] == [50, 20, 30]
     assert len(set.union(*sources.values())) == 100
     assert sorted(found["train"]) == sorted(
-        p for p in pairs if p[0].strip().lower() in sources["train"])
+        p for p in pairs if p[0].strip().lower() in sources["train"]
+    )
     assert found["train"] != sorted(found["train"])
     assert split("two", 1) == files and split("three", 2) != files
 
@@ -35,8 +53,9 @@ def test_source_sentences_stay_together(step, tmp_path):
 def test_too_few_sentences_are_refused(refused, tmp_path):
     for language in ("en", "de"):
         (tmp_path / f"all.{language}").write_text("a\nb\nc\n")
-    message = refused("split", tmp_path / "all", "--output", tmp_path / "o", *PAIR,
-                      "--valid", 2, "--test", 1)
+    message = refused(
+        "split", tmp_path / "all", "--output", tmp_path / "o", *PAIR, "--valid", 2, "--test", 1
+    )
     assert "3 different source sentences are not enough" in message
 
 
@@ -45,13 +64,26 @@ def test_several_files_follow_each_other(step, refused, tmp_path):
         for language in ("en", "de"):
             lines = "".join(f"{language} {name} {n}\n" for n in range(count))
             (tmp_path / f"{name}.{language}").write_text(lines)
-    flags = (f"{tmp_path}/a,{tmp_path}/b", "--output", tmp_path / "o", *PAIR, "--valid", 1,
-             "--test", 1)
+    flags = (
+        f"{tmp_path}/a,{tmp_path}/b",
+        "--output",
+        tmp_path / "o",
+        *PAIR,
+        "--valid",
+        1,
+        "--test",
+        1,
+    )
     result = step("split", *flags)
     assert result.returncode == 0, result.stderr
-    lines = [line for name, data in files_of(tmp_path / "o").items() if name.endswith(".de")
-             for line in data.decode().split("\n")[:-1]]
-    assert sorted(lines) == [f"de {name} {n}" for name, count in (("a", 4), ("b", 5))
-                             for n in range(count)]
+    lines = [
+        line
+        for name, data in files_of(tmp_path / "o").items()
+        if name.endswith(".de")
+        for line in data.decode().split("\n")[:-1]
+    ]
+    assert sorted(lines) == [
+        f"de {name} {n}" for name, count in (("a", 4), ("b", 5)) for n in range(count)
+    ]
     (tmp_path / "b.de").write_text("one line\n")
     assert "b.en has 5 lines but" in refused("split", *flags)

@@ -18,24 +18,43 @@ def corpus(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("toy")
     write_splits(folder, SEED, SIZES)
-    return {split: list(zip(*((folder / f"{split}.{side}").read_text(encoding="utf-8").splitlines()
-                              for side in ("en", "de")), strict=True)) for split in SIZES}
+    return {
+        split: list(
+            zip(
+                *(
+                    (folder / f"{split}.{side}").read_text(encoding="utf-8").splitlines()
+                    for side in ("en", "de")
+                ),
+                strict=True,
+            )
+        )
+        for split in SIZES
+    }
 
 
 def finite_forms():
     verbs = (*VERBS, *SAYING_VERBS, TRYING)
-    joined = {verb.german_prefix + form for verb in verbs
-              for form in (verb.german, verb.german_ich, verb.german_er)}
+    joined = {
+        verb.german_prefix + form
+        for verb in verbs
+        for form in (verb.german, verb.german_ich, verb.german_er)
+    }
     apart = {form for verb in verbs for form in (verb.german, verb.german_ich, verb.german_er)}
-    auxiliaries = {form for modal in MODALS
-                   for form in (modal.german_ich, modal.german_er, modal.german_plural)}
+    auxiliaries = {
+        form
+        for modal in MODALS
+        for form in (modal.german_ich, modal.german_er, modal.german_plural)
+    }
     auxiliaries |= {"habe", "hat", "haben", "bin", "ist", "sind", "war", "waren"}
     return joined | auxiliaries, apart | auxiliaries
 
 
 def test_sizes(corpus):
     assert {split: len(pairs) for split, pairs in corpus.items()} == {
-        "train": 20_000, "valid": 500, "test": 500}
+        "train": 20_000,
+        "valid": 500,
+        "test": 500,
+    }
 
 
 def test_no_sentence_comes_twice_on_either_side(corpus):
@@ -77,8 +96,10 @@ def test_subordinate_clauses_end_in_their_finite_verb(corpus):
 def test_statements_begin_with_a_finite_verb_after_a_time(corpus):
     """Verb second, seen after the fronted times, whose length is known."""
     _, apart = finite_forms()
-    times = re.compile(r"(?:Heute Abend|Heute|Jetzt|Jeden Tag|Morgen|Bald|Gestern|Letzte Woche|"
-                       r"Am Sonntag) (\S+) ")
+    times = re.compile(
+        r"(?:Heute Abend|Heute|Jetzt|Jeden Tag|Morgen|Bald|Gestern|Letzte Woche|"
+        r"Am Sonntag) (\S+) "
+    )
     found = [times.match(german) for _, german in corpus["train"]]
     verbs = [match.group(1) for match in found if match]
     assert len(verbs) > 300
@@ -86,7 +107,7 @@ def test_statements_begin_with_a_finite_verb_after_a_time(corpus):
 
 
 def test_a_clause_has_its_prefix_last_or_its_verb_whole(corpus):
-    """"Er ruft sie an", "weil er sie anruft", "sie anzurufen", but never a prefix midway."""
+    """ "Er ruft sie an", "weil er sie anruft", "sie anzurufen", but never a prefix midway."""
     prefixes = {verb.german_prefix for verb in VERBS} - {"", "ein", "zu"}  # words of their own too
     found = 0
     for _, german in corpus["train"]:
@@ -101,8 +122,10 @@ def test_a_clause_has_its_prefix_last_or_its_verb_whole(corpus):
 
 def test_the_same_bytes_whatever_the_hash_seed_and_locale(step, tmp_path):
     sizes = ("--train", 300, "--valid", 20, "--test", 20)
-    for name, environment in (("a", {"PYTHONHASHSEED": "1", "LC_ALL": "C.UTF-8"}),
-                              ("b", {"PYTHONHASHSEED": "2", "LC_ALL": "C", "PYTHONUTF8": "0"})):
+    for name, environment in (
+        ("a", {"PYTHONHASHSEED": "1", "LC_ALL": "C.UTF-8"}),
+        ("b", {"PYTHONHASHSEED": "2", "LC_ALL": "C", "PYTHONUTF8": "0"}),
+    ):
         result = step("toy", "--output", tmp_path / name / "raw", *sizes, **environment)
         assert result.returncode == 0, result.stderr
     assert files_of(tmp_path / "a/raw") == files_of(tmp_path / "b/raw")
@@ -112,8 +135,9 @@ def test_the_same_bytes_whatever_the_hash_seed_and_locale(step, tmp_path):
 
 def test_a_longer_training_set_keeps_the_test_set(step, tmp_path):
     for name, train in (("short", 50), ("long", 200)):
-        step("toy", "--output", tmp_path / name / "raw", "--train", train, "--valid", 9,
-             "--test", 9)
+        step(
+            "toy", "--output", tmp_path / name / "raw", "--train", train, "--valid", 9, "--test", 9
+        )
     short, long = files_of(tmp_path / "short/raw"), files_of(tmp_path / "long/raw")
     assert short["test.de"] == long["test.de"] and short["valid.en"] == long["valid.en"]
     assert long["train.en"].startswith(short["train.en"])

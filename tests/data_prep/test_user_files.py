@@ -33,8 +33,15 @@ def own(tmp_path):
             for side, lines in LINES.items():
                 data = (spoilt or {}).get(f"{name}.{side}", lines)
                 write(tmp_path / f"{name}.{side}", data, packed=name == "b/train")
-        return ("--train", f"{tmp_path}/a/train,{tmp_path}/b/train", "--valid",
-                tmp_path / "valid", "--test", tmp_path / "test", *PAIR)
+        return (
+            "--train",
+            f"{tmp_path}/a/train,{tmp_path}/b/train",
+            "--valid",
+            tmp_path / "valid",
+            "--test",
+            tmp_path / "test",
+            *PAIR,
+        )
 
     return make
 
@@ -84,13 +91,16 @@ def test_the_other_languages_are_another_corpus(step, own, tmp_path):
     assert result.returncode == 0 and (tmp_path / "run/raw/train.nl").is_file(), result.stderr
 
 
-@pytest.mark.parametrize("data, line, message", [
-    (b"\xef\xbb\xbfa\nb\nc\nd\ne\nf\n", 1, "a byte-order mark (UTF-8)"),
-    ("a\nb\nc\nd\ne\nf\n".encode("utf-16"), 1, "a byte-order mark (UTF-16)"),
-    (b"a\nb\nc\0c\nd\ne\nf\n", 3, "a NUL byte at byte 2"),
-    (b"a\nb\nc\nd\xfc\ne\nf\n", 4, "not valid UTF-8 at byte 2"),
-    (b"a\nb\nc\nd\n" + b"e" * 1_000_000 + b"\nf\n", 5, "above 100,000 bytes, no sentence"),
-])
+@pytest.mark.parametrize(
+    "data, line, message",
+    [
+        (b"\xef\xbb\xbfa\nb\nc\nd\ne\nf\n", 1, "a byte-order mark (UTF-8)"),
+        ("a\nb\nc\nd\ne\nf\n".encode("utf-16"), 1, "a byte-order mark (UTF-16)"),
+        (b"a\nb\nc\0c\nd\ne\nf\n", 3, "a NUL byte at byte 2"),
+        (b"a\nb\nc\nd\xfc\ne\nf\n", 4, "not valid UTF-8 at byte 2"),
+        (b"a\nb\nc\nd\n" + b"e" * 1_000_000 + b"\nf\n", 5, "above 100,000 bytes, no sentence"),
+    ],
+)
 @pytest.mark.parametrize("name", ["a/train.en", "b/train.de", "test.de"])
 def test_a_bad_line_is_refused_by_file_and_line(refused, own, tmp_path, name, data, line, message):
     found = refused("fetch", *own({name: data}), "--output", tmp_path / "run/raw")
@@ -99,9 +109,13 @@ def test_a_bad_line_is_refused_by_file_and_line(refused, own, tmp_path, name, da
     assert not (tmp_path / "run/raw").exists() and not leftovers(tmp_path)
 
 
-@pytest.mark.parametrize("data, message", [
-    (b"", "is empty"), (b"a\nb\n", "valid.en has 6 lines but"),
-])
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (b"", "is empty"),
+        (b"a\nb\n", "valid.en has 6 lines but"),
+    ],
+)
 def test_an_empty_or_shorter_side_is_refused(refused, own, tmp_path, data, message):
     found = refused("fetch", *own({"valid.de": data}), "--output", tmp_path / "run/raw")
     assert message in found and str(tmp_path / "valid.de") in found
@@ -137,7 +151,8 @@ def test_a_folder_that_cannot_be_written_is_named(refused, own, tmp_path):
 
 def test_the_recipe_takes_them_instead_of_the_corpus(prepare, own, tmp_path):
     own()
-    printed = prepare("multi30k_en_de", "--dry-run", TRAIN="a/train,b/train", VALID="valid",
-                      TEST="test").stdout
+    printed = prepare(
+        "multi30k_en_de", "--dry-run", TRAIN="a/train,b/train", VALID="valid", TEST="test"
+    ).stdout
     assert "--train a/train,b/train --valid valid --test test" in printed
     assert "multi30k " not in printed.splitlines()[0]

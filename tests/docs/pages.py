@@ -22,7 +22,7 @@ def blocks(page: Path) -> Iterator[tuple[str, str]]:
         if fence:
             while not lines[i].startswith("```"):
                 i += 1
-            yield fence[1], "\n".join(lines[start + 1:i]) + "\n"
+            yield fence[1], "\n".join(lines[start + 1 : i]) + "\n"
             i += 1
         elif lines[start].startswith("    ") and not lines[start - 1].strip():
             while i < len(lines) and (lines[i].startswith("    ") or not lines[i].strip()):

@@ -57,8 +57,11 @@ def test_commands_md_has_every_subcommand_verb_and_their_variables():
     page = (REPO / "docs/commands.md").read_text(encoding="utf-8")
     for name in cli.SUBCOMMANDS:
         assert f"transformer-plugin {name}" in page, name
-    verbs = [path for path in (REPO / "recipes").glob("*.sh")
-             if 'begin "$@"' in path.read_text(encoding="utf-8") and path.stem != "lib"]
+    verbs = [
+        path
+        for path in (REPO / "recipes").glob("*.sh")
+        if 'begin "$@"' in path.read_text(encoding="utf-8") and path.stem != "lib"
+    ]
     rows = dict(re.findall(r"^\| (\w+) \| `.*` \| `([A-Z_ ]+)` \|$", page, flags=re.MULTILINE))
     assert set(rows) == {path.stem for path in verbs} and len(rows) > 5
     readers = [*(REPO / "recipes").rglob("*.sh"), *(REPO / "data-prep").rglob("*.py")]
@@ -70,8 +73,17 @@ def test_commands_md_has_every_subcommand_verb_and_their_variables():
 def test_the_pages_have_commands_of_all_kinds():
     """Or their blocks were not found."""
     found = [command.words[0] for page in PAGES for command in said_of(page) if command.words]
-    for tool in ("fairseq-train", "fairseq-generate", "transformer-plugin", "recipes/run.sh",
-                 "recipes/translate.sh", "python", "make", "torchrun", "sbatch"):
+    for tool in (
+        "fairseq-train",
+        "fairseq-generate",
+        "transformer-plugin",
+        "recipes/run.sh",
+        "recipes/translate.sh",
+        "python",
+        "make",
+        "torchrun",
+        "sbatch",
+    ):
         assert tool in found, tool
 
 

@@ -22,8 +22,11 @@ def trained(toy, tmp_path_factory):
     for name in ("deep_and_thin", "cosine_attention"):
         folder = folders[name] = tmp_path_factory.mktemp(name)
         write_files(PAGE, folder)
-        (command,) = (text for language, text in blocks(PAGE)
-                      if not language and f"--user-dir {name} " in text)
+        (command,) = (
+            text
+            for language, text in blocks(PAGE)
+            if not language and f"--user-dir {name} " in text
+        )
         command = command.split("transformer-plugin average")[0].replace("DATA-BIN", "$DATA", 1)
         done = subprocess.run(
             ["bash", "-ec", f"{command.strip()} {SHORT}"], cwd=folder, capture_output=True,

@@ -36,8 +36,11 @@ EDITS = {
         *("loss scores", []),
     ),
     "order of residual and norm": (
-        *("modules/residual.py", "self.norm(x + dropout(sublayer(x), rate))",
-          "x + self.norm(dropout(sublayer(x), rate))"),
+        *(
+            "modules/residual.py",
+            "self.norm(x + dropout(sublayer(x), rate))",
+            "x + self.norm(dropout(sublayer(x), rate))",
+        ),
         *("loss scores", []),
     ),
     "smoothing mass": (

@@ -25,8 +25,11 @@ def experiment(tmp_path):
     def run(name, **knobs):
         folders = {"RUNS": str(tmp_path / "runs"), "DATA_MIRROR": str(tmp_path / "mirror")}
         done = subprocess.run(
-            [REPO / "recipes/run.sh", name], env=environment(**NUMBERS | folders | knobs),
-            capture_output=True, text=True, check=False,
+            [REPO / "recipes/run.sh", name],
+            env=environment(**NUMBERS | folders | knobs),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
         return tmp_path / "runs" / name
@@ -60,7 +63,8 @@ def check_manifest(run, scores):
     assert [*data] == ["raw", "clean", "subwords", "data-bin"]
     for folder, found in data.items():
         assert found["settings"] and found["files"].keys() == {
-            path.name for path in (run / folder).iterdir() if path.suffix != ".log"}
+            path.name for path in (run / folder).iterdir() if path.suffix != ".log"
+        }
         for name, file in found["files"].items():
             contents = (run / folder / name).read_bytes()
             assert file["sha256"] == hashlib.sha256(contents).hexdigest()
@@ -82,8 +86,9 @@ def check_manifest(run, scores):
 def test_wmt14_en_de_base(experiment, tmp_path):
     found = texts("wmt14_en_de/europarl-v7-20k", WMT_COUNTS)
     mirrors.write_wmt(tmp_path / "mirror", "de", found)
-    run = experiment("wmt14_en_de_base", MAX_UPDATE="12", SAVE_UPDATES="4", UPDATE_TOKENS="2048",
-                     AVERAGE="3")
+    run = experiment(
+        "wmt14_en_de_base", MAX_UPDATE="12", SAVE_UPDATES="4", UPDATE_TOKENS="2048", AVERAGE="3"
+    )
     check(run, "de", WMT_COUNTS["test"])
     saved = {path.name.split("_")[-1] for path in (run / "checkpoints").glob("checkpoint_*_*.pt")}
     assert saved == {"4.pt", "8.pt", "12.pt"}  # the last 3, by updates

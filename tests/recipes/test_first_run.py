@@ -31,14 +31,21 @@ def clone(tmp_path):
 
 def ran(*command, **variables):
     """Its status and output, with the system's programs alone on PATH."""
-    done = subprocess.run(command, env={"PATH": "/usr/bin:/bin", "HOME": "/nowhere"} | variables,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        command,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nowhere"} | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     return done.returncode, done.stdout
 
 
 def test_make_demo_runs_in_the_venv_whatever_python_and_environment_are_named(clone):
     (clone / "recipes/run.sh").write_text(
-        '#!/bin/sh\necho "$* PYTHON ${PYTHON-unset}, $VIRTUAL_ENV, $(command -v fairseq-train)"\n')
+        '#!/bin/sh\necho "$* PYTHON ${PYTHON-unset}, $VIRTUAL_ENV, $(command -v fairseq-train)"\n'
+    )
     python = os.path.realpath(sys.executable)
     status, output = ran("make", "-C", clone, "demo", f"PYTHON={python}", VIRTUAL_ENV="/other")
     assert status == 0, output
@@ -73,12 +80,15 @@ def test_recipes_without_the_plugin_say_how_to_install_it(clone, verb, active):
 
 def usage(tmp_path, **variables):
     """train.sh, when fairseq-train refuses its command line as argparse does."""
-    script = ('for i in {1..100}; do echo "  [--option$i X]"; done | sed "1s/^/usage: /" >&2\n'
-              "echo \"fairseq-train: error: argument --arch/-a: invalid choice: '$ARCH'"
-              " (choose from 'lstm', 'vaswani_tiny')\" >&2\nexit ${STATUS:-2}")
+    script = (
+        'for i in {1..100}; do echo "  [--option$i X]"; done | sed "1s/^/usage: /" >&2\n'
+        "echo \"fairseq-train: error: argument --arch/-a: invalid choice: '$ARCH'"
+        " (choose from 'lstm', 'vaswani_tiny')\" >&2\nexit ${STATUS:-2}"
+    )
     env = recipes(tmp_path, fairseq_train=script) | variables
-    return subprocess.run([tmp_path / "recipes/train.sh", "toy"], capture_output=True, text=True,
-                          env=env, check=False)
+    return subprocess.run(
+        [tmp_path / "recipes/train.sh", "toy"], capture_output=True, text=True, env=env, check=False
+    )
 
 
 def test_a_usage_error_is_a_line_with_its_remedy(tmp_path):
@@ -87,7 +97,8 @@ def test_a_usage_error_is_a_line_with_its_remedy(tmp_path):
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.splitlines()[-1] == (
         "[toy] train failed with status 2: fairseq-train: error: argument --arch/-a: invalid"
-        f" choice: 'vaswani_tyny'; did you mean vaswani_tiny?; log: {log}")
+        f" choice: 'vaswani_tyny'; did you mean vaswani_tiny?; log: {log}"
+    )
     assert len((tmp_path / "runs/toy/train.log").read_text().splitlines()) == 101
 
 
@@ -108,7 +119,12 @@ def test_a_failure_before_the_first_checkpoint_promises_nothing(tmp_path):
 )  # fmt: skip
 def test_a_presets_numbers_hold_unless_another_is_given(tmp_path, knobs, flags, none):
     env = recipes(tmp_path) | knobs
-    words = subprocess.run([tmp_path / "recipes/train.sh", "toy", "--dry-run"], env=env,
-                           capture_output=True, text=True, check=True).stdout.split()
+    words = subprocess.run(
+        [tmp_path / "recipes/train.sh", "toy", "--dry-run"],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
     assert not set(none) & set(words)
     assert not flags or words[words.index(flags[0]) + 1] == flags[1]

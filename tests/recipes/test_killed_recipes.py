@@ -95,9 +95,11 @@ def test_a_recipe_that_is_told_to_end_lets_training_save(tmp_path, number):
 def test_no_stage_begins_after_an_interruption(tmp_path):
     """A signal that comes before the first command has started."""
     env = recipes(tmp_path, fairseq_train=TRAIN)
-    script = ("from transformer_plugin.runs.process import Supervisor; import os, signal\n"
-              "s = Supervisor(); os.kill(os.getpid(), signal.SIGTERM)\n"
-              "s.start(['sleep', '100']); s.ended(); print(s.status)")
+    script = (
+        "from transformer_plugin.runs.process import Supervisor; import os, signal\n"
+        "s = Supervisor(); os.kill(os.getpid(), signal.SIGTERM)\n"
+        "s.start(['sleep', '100']); s.ended(); print(s.status)"
+    )
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True,
                           check=True, timeout=60)  # fmt: skip
     assert done.stdout == "85\n"

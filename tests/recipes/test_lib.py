@@ -15,10 +15,16 @@ def shell(tmp_path):
     (tmp_path / "run").mkdir()
 
     def run(script: str, **variables):
-        text = (f"set -euo pipefail\n. {REPO}/recipes/lib.sh\nEXPERIMENT=x\n"
-                f'RUN_DIR={tmp_path}/run DATA_DIR={tmp_path}/run\ncd "$RUN_DIR"\n{script}\n')
-        return subprocess.run(["bash", "-c", text, "verb.sh"], capture_output=True, text=True,
-                              env=environment(**variables))
+        text = (
+            f"set -euo pipefail\n. {REPO}/recipes/lib.sh\nEXPERIMENT=x\n"
+            f'RUN_DIR={tmp_path}/run DATA_DIR={tmp_path}/run\ncd "$RUN_DIR"\n{script}\n'
+        )
+        return subprocess.run(
+            ["bash", "-c", text, "verb.sh"],
+            capture_output=True,
+            text=True,
+            env=environment(**variables),
+        )
 
     return run
 
@@ -98,8 +104,7 @@ def test_a_log_has_both_streams_and_the_screen_the_last_line_of_a_failure(shell,
     script = "stage x --log logs/x.log -- bash -c 'echo out; echo err >&2; exit 3'\nperform"
     result = shell(script)
     assert result.returncode == 3 and result.stdout == ""
-    assert result.stderr.splitlines()[-1] == (
-        "[x] x failed with status 3: err; log: logs/x.log")
+    assert result.stderr.splitlines()[-1] == ("[x] x failed with status 3: err; log: logs/x.log")
     everything = shell(script, VERBOSE="1").stdout
     for text in (everything, (tmp_path / "run/logs/x.log").read_text()):
         assert sorted(text.split()) == ["err", "out"]
@@ -136,8 +141,9 @@ def test_die_names_the_verb(shell):
 
 
 def test_begin_takes_the_experiment_the_dry_run_and_the_rest(shell):
-    result = shell('begin toy --dry-run --max-epoch 3; echo "$EXPERIMENT $CORPUS $DRY_RUN" '
-                   '"${EXTRA[*]}"')
+    result = shell(
+        'begin toy --dry-run --max-epoch 3; echo "$EXPERIMENT $CORPUS $DRY_RUN" "${EXTRA[*]}"'
+    )
     assert result.stdout == "toy toy 1 --max-epoch 3\n", result.stderr
 
 

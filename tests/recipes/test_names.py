@@ -8,8 +8,13 @@ from recipe_environment import REPO, environment
 
 def refused(verb, *arguments, **knobs):
     """What a recipe says in its one line."""
-    done = subprocess.run([REPO / f"recipes/{verb}.sh", *arguments], capture_output=True,
-                          text=True, env=environment(RUNS="/nowhere", **knobs), check=False)
+    done = subprocess.run(
+        [REPO / f"recipes/{verb}.sh", *arguments],
+        capture_output=True,
+        text=True,
+        env=environment(RUNS="/nowhere", **knobs),
+        check=False,
+    )
     assert done.returncode == 2 and done.stdout == "", done.stdout
     (line,) = done.stderr.splitlines()
     return line

@@ -127,19 +127,21 @@ def test_many_processes_are_started_with_their_share_of_the_batch(monkeypatch):
     done = recipe("train.sh", "wmt14_en_de_base", "--dry-run", **knobs, PRECISION="fp32")
     (words,) = commands(done.stdout)
     assert words[0] == "MASTER_ADDR=node7"
-    words = words[words.index("torchrun"):]
+    words = words[words.index("torchrun") :]
     start = words.index("fairseq-train")
     assert words[start - 1] == str(REPO / "recipes/worker.sh")
-    assert words[1:start - 1] == shlex.split(
+    assert words[1 : start - 1] == shlex.split(
         "--nnodes 2 --node-rank 1 --nproc-per-node 2 --master-addr node7 --master-port 29500"
-        " --no-python")
+        " --no-python"
+    )
     assert "4096 a batch x 4 devices x 2 batches" in done.stderr
 
     worker = recipe("worker.sh", "echo", *words[start:], RANK="3", LOCAL_RANK="1", WORLD_SIZE="4")
     words = shlex.split(worker.stdout)
     monkeypatch.setattr(sys, "argv", words)
     cfg = convert_namespace_to_omegaconf(
-        options.parse_args_and_arch(options.get_training_parser(), words[1:]))
+        options.parse_args_and_arch(options.get_training_parser(), words[1:])
+    )
     found = cfg.distributed_training
     assert (found.distributed_world_size, found.distributed_rank, found.device_id) == (4, 3, 1)
     assert found.distributed_backend == "gloo" and found.distributed_no_spawn
@@ -189,9 +191,11 @@ def test_training_goes_on_in_the_same_log_and_its_failure_is_seen(tmp_path):
     data.mkdir(parents=True)
     (data / "dict.en.txt").write_text("word 1\n")
     tool.parent.mkdir()
-    tool.write_text('#!/bin/sh\necho "ran $*"\ntest -z "$FAIL" || exit 7\n'
-                    f'mkdir -p {data.parent}/checkpoints\n'
-                    f'touch {data.parent}/checkpoints/checkpoint_last.pt\n')
+    tool.write_text(
+        '#!/bin/sh\necho "ran $*"\ntest -z "$FAIL" || exit 7\n'
+        f"mkdir -p {data.parent}/checkpoints\n"
+        f"touch {data.parent}/checkpoints/checkpoint_last.pt\n"
+    )
     tool.chmod(0o755)
     knobs = {
         "PATH": f"{tool.parent}:{environment()['PATH']}",

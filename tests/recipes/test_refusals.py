@@ -65,9 +65,15 @@ def test_decoding_data_of_another_dictionary(small_data, other_data, tmp_path):
 def test_a_folder_that_cannot_be_written(small_data, tmp_path, verb):
     (tmp_path / "file").write_text("in the way")
     knobs = {"RUNS": str(tmp_path / "file")} | (
-        {} if verb == "prepare" else {"DATA_DIR": str(small_data)})
-    done = subprocess.run([REPO / f"recipes/{verb}.sh", "toy"], env=environment(**knobs),
-                          capture_output=True, text=True, check=False)
+        {} if verb == "prepare" else {"DATA_DIR": str(small_data)}
+    )
+    done = subprocess.run(
+        [REPO / f"recipes/{verb}.sh", "toy"],
+        env=environment(**knobs),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode not in (0, 85)
     message = said(done)
     assert f"{tmp_path}/file" in message and "Not a directory" in message

@@ -72,8 +72,11 @@ def test_a_command_that_outlives_its_recipe_keeps_the_lock(tmp_path, env):
 def test_what_only_looks_and_other_machines_need_no_lock(tmp_path, env):
     first = start(tmp_path, env, "generate")
     begun(tmp_path)
-    for verb, flags, knobs in (("score", (), {"NODE_RANK": "1"}), ("score", ("--dry-run",), {}),
-                               ("translate", (), {})):
+    for verb, flags, knobs in (
+        ("score", (), {"NODE_RANK": "1"}),
+        ("score", ("--dry-run",), {}),
+        ("translate", (), {}),
+    ):
         done = start(tmp_path, env, verb, *flags, **knobs)
         output = done.communicate(timeout=30)[0]
         assert "locked" not in output

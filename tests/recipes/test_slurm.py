@@ -58,16 +58,25 @@ def job(small_data, tmp_path):
 
     def start(*flags, **knobs):
         slurm = {
-            "SLURM_SUBMIT_DIR": str(REPO), "SLURM_JOB_ID": "1234567", "SLURM_NNODES": "2",
-            "SLURM_NTASKS_PER_NODE": "2", "SLURM_JOB_NODELIST": "node[7-8]",
+            "SLURM_SUBMIT_DIR": str(REPO),
+            "SLURM_JOB_ID": "1234567",
+            "SLURM_NNODES": "2",
+            "SLURM_NTASKS_PER_NODE": "2",
+            "SLURM_JOB_NODELIST": "node[7-8]",
         }
         runs = {"FAKE": str(tmp_path), "RUNS": str(tmp_path / "runs"), "VOCAB_SIZE": "500"}
         fakes = environment(**runs, **files, **slurm, **knobs)
         fakes["PATH"] = f"{tmp_path / 'bin'}:{fakes['PATH']}"
         copy = tmp_path / "slurm_script"
         copy.write_bytes((REPO / "recipes/slurm.sbatch").read_bytes())
-        return subprocess.Popen(["bash", copy, "toy", *flags], env=fakes, cwd=tmp_path,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen(
+            ["bash", copy, "toy", *flags],
+            env=fakes,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
     return start
 

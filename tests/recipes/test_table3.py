@@ -9,11 +9,18 @@ from transformer_plugin.paper_tables import BASE_RUN, RUNS, TABLE_3
 
 def settings(row):
     """What recipes/train.sh would read for a row."""
-    script = (f'. {REPO}/recipes/lib.sh; load_experiment table3; printf "%s\\n" "$ARCH" '
-              '"${DROPOUT:=}" "${LABEL_SMOOTHING:=}" "$MAX_UPDATE" "$SAVE_UPDATES" '
-              '"$AVERAGE" "$EVALUATE" "$RUN_DIR" "$DATA_DIR"')
-    return subprocess.run(["bash", "-c", script], env=environment(ROW=row, RUNS="/runs"),
-                          capture_output=True, text=True, check=False)
+    script = (
+        f'. {REPO}/recipes/lib.sh; load_experiment table3; printf "%s\\n" "$ARCH" '
+        '"${DROPOUT:=}" "${LABEL_SMOOTHING:=}" "$MAX_UPDATE" "$SAVE_UPDATES" '
+        '"$AVERAGE" "$EVALUATE" "$RUN_DIR" "$DATA_DIR"'
+    )
+    return subprocess.run(
+        ["bash", "-c", script],
+        env=environment(ROW=row, RUNS="/runs"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_every_row_is_that_of_the_paper():
@@ -21,7 +28,8 @@ def test_every_row_is_that_of_the_paper():
         done = settings(row.row)
         assert done.returncode == 0, done.stderr
         arch, dropout, smoothing, updates, save, average, evaluate, run, data = (
-            done.stdout.splitlines())
+            done.stdout.splitlines()
+        )
         paper = RUNS.get(row.architecture, BASE_RUN)
         assert arch == row.architecture
         assert dropout == smoothing == "", "the architecture's"

@@ -44,7 +44,10 @@ def test_a_training_log_is_read(log):
     assert (found["devices"], found["updates"], found["epochs"]) == (2, 100, 1)
     assert found["flops"] == 100 * 2.5e12
     assert found["tokens_per_update"] == {
-        "intended": 25_000, "source": 27_750, "source_off_percent": 11.0, "target": 24_000,
+        "intended": 25_000,
+        "source": 27_750,
+        "source_off_percent": 11.0,
+        "target": 24_000,
         "target_off_percent": -4.0,
     }
     assert found["valid"]["ppl"] == 90.5

@@ -10,7 +10,7 @@ import pytest
 
 from transformer_plugin.cli import main
 
-COMET = '''
+COMET = """
 import types
 
 __version__ = "9.8"
@@ -30,7 +30,7 @@ class Model:
 
 def load_from_checkpoint(path):
     return Model(path)
-'''
+"""
 TORCH = "class cuda:\n    is_available = staticmethod(lambda: False)\n"
 
 

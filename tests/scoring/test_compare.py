@@ -95,8 +95,9 @@ def test_it_agrees_with_sacrebleus_command(texts, tmp_path):
             assert one["BLEU"] == ours["bleu"]
             assert "chrf" not in metrics or one["chrF2"] == ours["chrf"]
     # sacrebleu 2.6 has no JSON of chrF's bootstrap: from its table
-    table = sacrebleu(texts, "-m", "chrf", "--paired-bs", "--paired-bs-n", "200", "-w", "6",
-                      "--format", "text")
+    table = sacrebleu(
+        texts, "-m", "chrf", "--paired-bs", "--paired-bs-n", "200", "-w", "6", "--format", "text"
+    )
     table = re.sub(r"\x1b\[\d+m", "", table)
     theirs = re.findall(r"(\d+\.\d{6}) \((\d+\.\d{6}) ± (\d+\.\d{6})\)", table)
     ours = [system["chrf"] for system in tests["bootstrap"]["systems"]]

@@ -16,7 +16,7 @@ HYPOTHESES = [
     "Ein E-Mail-Programm läuft heute auf dem Rechner.",
 ]
 REFERENCES = [
-    "Der Nord-Süd-Dialog ist \"wichtig\" & sehr gut für alle.",
+    'Der Nord-Süd-Dialog ist "wichtig" & sehr gut für alle.',
     "Ein E-Mail-Dienst läuft heute auf dem alten Rechner.",
 ]
 

@@ -56,7 +56,7 @@ def test_moses_tokens_are_undone_as_moses_does(log, tmp_path):
     text = "D-0\t-1\tIt &apos;s a &quot; test &quot; , isn &apos;t it ? ( R &amp; D : 3.5 % )\n"
     output = tmp_path / "hypotheses.txt"
     main(["hypotheses", "--log", str(log(text)), "--output", str(output), "--detokenise", "en"])
-    assert output.read_text() == 'It\'s a "test", isn\'t it? (R & D: 3.5%)\n'
+    assert output.read_text() == "It's a \"test\", isn't it? (R & D: 3.5%)\n"
 
 
 def test_the_command_writes_one_line_each(log, tmp_path):

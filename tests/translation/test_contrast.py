@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from transformer_plugin import cli
+from transformer_plugin.translation.arguments import add_model_arguments
 from transformer_plugin.translation.contrast import by_category, log_probabilities
 from transformer_plugin.translation.contrastive_pairs import Pair, read_pairs
-from transformer_plugin.translation.loading import add_model_arguments, load_models
+from transformer_plugin.translation.loading import load_models
 
 TEXTS = {
     ("the cat sees slowly .", "die Katze sieht langsam ."): "a",
@@ -32,9 +33,11 @@ def alone(loaded, models, source, target):
     """log P of one pair without padding, from the logits; of several models, of their mean."""
     task = loaded.task
     src = task.source_dictionary.encode_line(
-        " ".join(loaded.source.split(source)), add_if_not_exist=False).long()
+        " ".join(loaded.source.split(source)), add_if_not_exist=False
+    ).long()
     tgt = task.target_dictionary.encode_line(
-        " ".join(loaded.target.split(target)), add_if_not_exist=False).long()
+        " ".join(loaded.target.split(target)), add_if_not_exist=False
+    ).long()
     before = torch.cat([tgt[-1:], tgt[:-1]])
     probabilities = 0
     for model in models:
@@ -78,38 +81,60 @@ def test_the_command_counts_what_the_model_prefers(prepared, tmp_path, capsys):
     assert cli.main([*words, "--input", str(table), "--output", str(output)]) == 0
     found = json.loads(output.read_text())
     loaded = models_of(run)
-    judged = [alone(loaded, loaded.models, s, r) > alone(loaded, loaded.models, s, w)
-              for s, r, w, *_ in rows]
+    judged = [
+        alone(loaded, loaded.models, s, r) > alone(loaded, loaded.models, s, w)
+        for s, r, w, *_ in rows
+    ]
     assert judged[0] != judged[1]  # the same pair, the other way round
     words, orders, both = (found["categories"][name] for name in ("word", "order", "all"))
     assert (words["pairs"], words["right"], words["accuracy"]) == (2, 1, 0.5)
     assert orders["right"] == sum(judged[2:]) and both["right"] == sum(judged)
     assert set(words["distances"]) == {"1", "4"} and set(orders["distances"]) == {"16+"}
     assert [m["place"] for m in found["mistakes"]] == [
-        f"{table}:{i}" for i, right in enumerate(judged, start=2) if not right]
+        f"{table}:{i}" for i, right in enumerate(judged, start=2) if not right
+    ]
     printed = capsys.readouterr().out
     assert "word              50.00% of 2" in printed and "distance 16+ " in printed
 
 
 def test_accuracies_by_category_and_distance():
-    pairs = [Pair("s", "r", "w", category, distance, "") for category, distance in
-             (("a", 1), ("a", 1), ("a", 2), ("b", None), ("b", 16), ("b", 99))]
+    pairs = [
+        Pair("s", "r", "w", category, distance, "")
+        for category, distance in (("a", 1), ("a", 1), ("a", 2), ("b", None), ("b", 16), ("b", 99))
+    ]
     found = by_category(pairs, [True, False, True, True, False, False])
-    assert found["a"] == {"pairs": 3, "right": 2, "accuracy": 2 / 3, "distances": {
-        "1": {"pairs": 2, "right": 1, "accuracy": 0.5},
-        "2": {"pairs": 1, "right": 1, "accuracy": 1.0}}}
+    assert found["a"] == {
+        "pairs": 3,
+        "right": 2,
+        "accuracy": 2 / 3,
+        "distances": {
+            "1": {"pairs": 2, "right": 1, "accuracy": 0.5},
+            "2": {"pairs": 1, "right": 1, "accuracy": 1.0},
+        },
+    }
     assert found["b"]["distances"] == {"16+": {"pairs": 2, "right": 0, "accuracy": 0.0}}
     assert found["all"]["pairs"] == 6 and found["all"]["right"] == 3
     assert list(found) == ["a", "b", "all"]
 
 
 def test_lingeval97_is_read_as_it_is(tmp_path):
-    errors = [{"type": "np_agreement", "contrastive": "Der B", "distance": 2, "frequency": 20},
-              {"type": "polarity", "contrastive": "Die B nicht"}]
-    (tmp_path / "x.json").write_text(json.dumps([
-        {"source": "A b", "reference": "Die B", "origin": "newstest2009.1", "errors": errors},
-        {"source": "C", "reference": "D", "errors": []},
-    ]))
+    errors = [
+        {"type": "np_agreement", "contrastive": "Der B", "distance": 2, "frequency": 20},
+        {"type": "polarity", "contrastive": "Die B nicht"},
+    ]
+    (tmp_path / "x.json").write_text(
+        json.dumps(
+            [
+                {
+                    "source": "A b",
+                    "reference": "Die B",
+                    "origin": "newstest2009.1",
+                    "errors": errors,
+                },
+                {"source": "C", "reference": "D", "errors": []},
+            ]
+        )
+    )
     first, second = read_pairs(tmp_path / "x.json")
     assert (first.source, first.right, first.wrong) == ("A b", "Die B", "Der B")
     assert (first.category, first.distance) == ("np_agreement", 2)
@@ -137,8 +162,9 @@ def test_wrong_files_are_refused_by_line(text, message, tmp_path, capsys):
 
 
 def test_a_text_beyond_the_models_length_is_named(prepared, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("transformer_plugin.model.VaswaniTransformer.max_positions",
-                        lambda _self: (1024, 10))
+    monkeypatch.setattr(
+        "transformer_plugin.model.VaswaniTransformer.max_positions", lambda _self: (1024, 10)
+    )
     run = prepared("sentencepiece")
     table = tmp_path / "pairs.tsv"
     table.write_text(HEADER + "a\tb\tc\td\t\n" + f"a\t{'und ' * 30}\tb\tc\t\n")

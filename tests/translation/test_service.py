@@ -19,18 +19,21 @@ from fairseq_commands import environment
 
 from transformer_plugin import cli
 from transformer_plugin.translation.alignment import alignment
-from transformer_plugin.translation.loading import (
-    add_model_arguments,
-    add_search_arguments,
-    load_translator,
-)
+from transformer_plugin.translation.arguments import add_model_arguments, add_search_arguments
+from transformer_plugin.translation.loading import load_translator
 from transformer_plugin.translation.request_queue import Job, RequestQueue
 
 pytest.importorskip("uvicorn")
 JSON = {"Content-Type": "application/json"}
 HEAD = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-SENTENCES = ["the cat sees the dog's “house”", "the quick cat", "slowly and slowly and slowly",
-             "naïve (so) . and the cat", "unknown words ☃", ""]
+SENTENCES = [
+    "the cat sees the dog's “house”",
+    "the quick cat",
+    "slowly and slowly and slowly",
+    "naïve (so) . and the cat",
+    "unknown words ☃",
+    "",
+]
 
 
 def arguments(run, *more):
@@ -43,8 +46,9 @@ class Service:
 
     def __init__(self, run, *more):
         words = ["transformer-plugin", *arguments(run, "--port", "0", *more)]
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True, env=environment())
+        self.process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+        )
         first = self.process.stdout.readline()
         assert first.startswith("http://127.0.0.1:"), first + self.process.stderr.read()
         self.port = int(first.split()[0].rpartition(":")[2])
@@ -258,8 +262,9 @@ def test_too_many_that_wait_are_told_to_come_again(prepared):
     try:
         text = json.dumps({"text": "the quick cat sees the house slowly " * 40})
         with ThreadPoolExecutor(12) as clients:
-            found = list(clients.map(lambda _: busy.request("POST", "/translate", text, **JSON),
-                                     range(12)))
+            found = list(
+                clients.map(lambda _: busy.request("POST", "/translate", text, **JSON), range(12))
+            )
         statuses = [status for status, _, _ in found]
         assert set(statuses) == {200, 503} and statuses.count(200) >= 2
         refused = next(f for f in found if f[0] == 503)

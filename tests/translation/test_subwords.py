@@ -16,8 +16,20 @@ sys.path.insert(0, str(REPO / "data-prep"))
 from text import encoders  # noqa: E402
 from text.cleaning import Normalisation  # noqa: E402
 
-ODD = ["", "   ", "\t\u3000", "e\u0301", "☃ 漢字", "a\u2028b\x85c\rd", "</s> <s> <pad> <unk> @@ ▁",
-       "\x00\x07", "&amp; | [x]", "\U0001f600\u200d", "don't stop - “x” „y“…", "A" * 700]
+ODD = [
+    "",
+    "   ",
+    "\t\u3000",
+    "e\u0301",
+    "☃ 漢字",
+    "a\u2028b\x85c\rd",
+    "</s> <s> <pad> <unk> @@ ▁",
+    "\x00\x07",
+    "&amp; | [x]",
+    "\U0001f600\u200d",
+    "don't stop - “x” „y“…",
+    "A" * 700,
+]
 
 
 @pytest.fixture

@@ -15,14 +15,21 @@ from transformer_plugin import cli
 from transformer_plugin.checkpoints.safe_loading import load
 from transformer_plugin.checkpoints.saving import save
 from transformer_plugin.scoring.hypotheses import detokenise, read_hypotheses
-from transformer_plugin.translation.loading import (
-    add_model_arguments,
-    add_search_arguments,
-    load_translator,
-)
+from transformer_plugin.translation.arguments import add_model_arguments, add_search_arguments
+from transformer_plugin.translation.loading import load_translator
 
-ODD = ["the cat sees", "", "  \t ", "漢字 ☃ \U0001f600 \u202e", "a\u2028b\x85c\fd\rcat",
-       "</s> <s> <pad> <unk> | & @@ ▁", "\x00\x07", "cat " * 1200, "x" * 3000, "the cat sees"]
+ODD = [
+    "the cat sees",
+    "",
+    "  \t ",
+    "漢字 ☃ \U0001f600 \u202e",
+    "a\u2028b\x85c\fd\rcat",
+    "</s> <s> <pad> <unk> | & @@ ▁",
+    "\x00\x07",
+    "cat " * 1200,
+    "x" * 3000,
+    "the cat sees",
+]
 
 
 def command(run, *more):
@@ -67,8 +74,10 @@ def test_every_line_has_a_line(run_folder, recipe):
 def test_a_long_line_is_cut_behind_sentences_or_words(run_folder):
     loaded = translator(run_folder, "--part-length", "12", "--beam", "1")
     chance = random.Random(2)
-    words = [chance.choice(["cat", "the", "slowly", "sees .", "zzzzzzzzzzzzzzzzzzzzzzz"])
-             for _ in range(60)]
+    words = [
+        chance.choice(["cat", "the", "slowly", "sees .", "zzzzzzzzzzzzzzzzzzzzzzz"])
+        for _ in range(60)
+    ]
     (found,) = loaded.translate([" ".join(words)])
     pieces = [part.source for part in found.parts]
     assert [*chain(*pieces)] == loaded.subwords.split(" ".join(words))

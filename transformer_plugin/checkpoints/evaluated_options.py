@@ -73,9 +73,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], tuple[str, ...]]] = {
     ),
     "a tuple of words": (_words, ("wer_args",)),
 }
-EVALUATED = {
-    name: (kind, check) for kind, (check, names) in _KINDS.items() for name in names
-}
+EVALUATED = {name: (kind, check) for kind, (check, names) in _KINDS.items() for name in names}
 
 
 def check_evaluated(name: str, text: str) -> None:

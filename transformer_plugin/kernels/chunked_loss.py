@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -72,22 +71,6 @@ def default_chunk_size(features: Tensor, vocabulary: int) -> int:
     return max(_CPU_LEAST_ROWS, rows // 128 * 128)
 
 
-class _Sums(NamedTuple):
-    """Over all rows.
-
-    Attributes:
-        losses: smoothed and plain, ``[2]``, in nats.
-        correct: rows guessed right.
-        grad_rows: ``[N, D]``, where it is wanted.
-        grad_matrix: ``[V, D]``, where it is wanted.
-    """
-
-    losses: Tensor
-    correct: Tensor
-    grad_rows: Tensor | None
-    grad_matrix: Tensor | None
-
-
 def _pass_over_chunks(
     rows: Tensor,
     weight: Tensor,
@@ -95,8 +78,13 @@ def _pass_over_chunks(
     epsilon: float,
     chunk_size: int,
     with_gradient: bool,
-) -> _Sums:
-    """With p = softmax(h W^T) and q the smoothed target, the gradient of the logits is p - q."""
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    """With p = softmax(h W^T) and q the smoothed target, the gradient of the logits is p - q.
+
+    Returns:
+        the smoothed and the plain loss, ``[2]``, in nats; how many rows are right; the gradients of
+        the rows, ``[N, D]``, and of the matrix, ``[V, D]``, where they are wanted.
+    """
     wide = torch.promote_types(weight.dtype, torch.float32)
     vocabulary = weight.size(0)
     share = epsilon / (vocabulary - 1)  # of each class in the smoothed target
@@ -134,7 +122,7 @@ def _pass_over_chunks(
                 grad_matrix.addmm_(grad_logits.t(), h)
             else:
                 grad_matrix += torch.mm(grad_logits.t(), h)
-    return _Sums(losses, correct, grad_rows, grad_matrix)
+    return losses, correct, grad_rows, grad_matrix
 
 
 class _ChunkedLoss(torch.autograd.Function):

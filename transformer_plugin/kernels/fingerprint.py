@@ -10,11 +10,9 @@ import ast
 import functools
 import hashlib
 import inspect
-import io
 import json
 import sys
 import textwrap
-import tokenize
 from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 from types import FunctionType
@@ -26,8 +24,6 @@ FILE = Path(__file__).with_name("fingerprints.json")
 _SEAM = Operation.__module__
 _PACKAGE = _SEAM.partition(".")[0]
 _PLAIN = (f"{_PACKAGE}.modules.", f"{_PACKAGE}.search.")
-_LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER)
-_STATEMENT_ENDS = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
 
 def closure(roots: Iterable[Any]) -> dict[str, str]:
@@ -98,41 +94,35 @@ def _recorded() -> dict[str, str]:
     return found
 
 
-def tokens(source: str) -> Iterator[str]:
-    """The tokens of some source without comments, docstrings and line breaks: the same for
-    reformatted code, and in every version of Python."""
-    text = textwrap.dedent(source)
-    lines = text.splitlines(keepends=True)
-    before, opened = tokenize.NEWLINE, []
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        kind = tokenize.tok_name[token.type]
-        if kind == "FSTRING_START":  # from Python 3.12 on the parts of an f-string are tokens
-            opened.append(token.start)
-        elif kind == "FSTRING_END":
-            start = opened.pop()
-            if not opened:
-                yield _between(lines, start, token.end)
-        elif opened or token.type in _LAYOUT:
-            continue
-        elif token.type in _STATEMENT_ENDS:
-            yield kind
-        elif token.type != tokenize.STRING or before not in _STATEMENT_ENDS:
-            yield token.string
-        if token.type not in _LAYOUT:
-            before = token.type
+def structure(source: str) -> Any:
+    """What some source says, as nested lists: without comments, docstrings and layout, and the same
+    in every version of Python, other than ``ast.dump``."""
+    return _structure(ast.parse(textwrap.dedent(source)))
 
 
-def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:
-    """The text from a place, its row from 1 and its column, to another."""
-    (first, left), (last, right) = start, end
-    if first == last:
-        return lines[first - 1][left:right]
-    return lines[first - 1][left:] + "".join(lines[first : last - 1]) + lines[last - 1][:right]
+def _structure(node: Any) -> Any:
+    if isinstance(node, ast.JoinedStr):  # Python 3.12 puts empty constants between its parts
+        node = [part for part in node.values if getattr(part, "value", None) != ""]
+    if isinstance(node, ast.AST):
+        fields = [(name, _structure(value)) for name, value in ast.iter_fields(node)]
+        return [type(node).__name__, *(each for each in fields if each[1] not in ("None", []))]
+    if isinstance(node, list):
+        return [_structure(each) for each in node if not _is_text_alone(each)]
+    return repr(node)
+
+
+def _is_text_alone(node: Any) -> bool:
+    """Whether a statement is a docstring."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 @functools.cache
 def _of_source(each: Any) -> str:
-    return _hash(tokens(inspect.getsource(each)))
+    return _hash([repr(structure(inspect.getsource(each)))])
 
 
 @functools.cache

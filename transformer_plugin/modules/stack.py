@@ -52,9 +52,7 @@ class Stack(nn.Module):
     def embed(self, tokens: Tensor, positions: Tensor, max_length: int) -> Tensor:
         """The layers' input, ``[..., D]``, of tokens at ``positions``, all below ``max_length``."""
         rate = self.dropout if self.training else 0.0
-        return embed(
-            tokens, positions, max_length, self.embed_tokens, self.embed_positions, rate
-        )
+        return embed(tokens, positions, max_length, self.embed_tokens, self.embed_positions, rate)
 
     def embed_sentences(self, tokens: Tensor) -> tuple[Tensor, Packing]:
         """The same of whole sentences ``[B, L]``, padded on either side: ``[N, D]``, and where its

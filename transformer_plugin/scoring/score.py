@@ -18,9 +18,7 @@ from .scored_runs import described
 from .text_lines import check_plain, read_lines
 
 
-def score(
-    hypotheses: list[str], references: list[str], lowercase: bool = False
-) -> dict[str, Any]:
+def score(hypotheses: list[str], references: list[str], lowercase: bool = False) -> dict[str, Any]:
     """``bleu`` and ``chrf`` of detokenised text, in per cent, with sacrebleu's signatures."""
     bleu, chrf = BLEU(lowercase=lowercase), CHRF(lowercase=lowercase)
     return {

@@ -14,7 +14,8 @@ import sys
 from typing import Any, cast
 
 from .alignment import alignment
-from .loading import add_model_arguments, add_search_arguments, load_translator
+from .arguments import add_model_arguments, add_search_arguments
+from .loading import load_translator
 from .request_queue import Answer, Job, RequestQueue
 from .translator import Part, Translation, Translator
 
@@ -27,17 +28,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin serve``."""
     add_model_arguments(parser)
     add_search_arguments(parser)
-    parser.add_argument("--host", default="127.0.0.1",
-                        help="address to listen on (default %(default)s: only this machine)")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on (default %(default)s: only this machine)",
+    )
     parser.add_argument("--port", type=int, default=8000, help="default %(default)s; 0: any free")
-    parser.add_argument("--max-body", type=int, default=32_768, metavar="BYTES",
-                        help="limit of a request (default %(default)s)")
-    parser.add_argument("--max-lines", type=int, default=100,
-                        help="limit of a request (default %(default)s)")
-    parser.add_argument("--queue", type=int, default=64, metavar="REQUESTS",
-                        help="requests that may wait (default %(default)s)")
-    parser.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS",
-                        help="limit for a client to send a request (default %(default)g)")
+    parser.add_argument(
+        "--max-body",
+        type=int,
+        default=32_768,
+        metavar="BYTES",
+        help="limit of a request (default %(default)s)",
+    )
+    parser.add_argument(
+        "--max-lines", type=int, default=100, help="limit of a request (default %(default)s)"
+    )
+    parser.add_argument(
+        "--queue",
+        type=int,
+        default=64,
+        metavar="REQUESTS",
+        help="requests that may wait (default %(default)s)",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="limit for a client to send a request (default %(default)g)",
+    )
 
 
 def main(args: argparse.Namespace) -> None:

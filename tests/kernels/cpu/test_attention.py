@@ -107,8 +107,8 @@ def test_the_module_takes_the_kernels(causal, encoder_decoder, monkeypatch):
     """And gives with them what it gives without."""
     attention = MultiHeadAttention(D, 3, 16, 16, encoder_decoder=encoder_decoder)
     calls = []
-    run = kernel._run
-    monkeypatch.setattr(kernel, "_run", lambda name, *rest: calls.append(name) or run(name, *rest))
+    run = kernel.run
+    monkeypatch.setattr(kernel, "run", lambda name, *rest: calls.append(name) or run(name, *rest))
     found = results(attention, by_rows, causal, 1)
     assert calls == ["attend", "attend_back"]
     monkeypatch.setattr(sentence_attention, "kernels", [])
@@ -176,7 +176,7 @@ def test_as_many_threads_as_torch_has(monkeypatch):
 
 @KINDS
 def test_what_it_cannot_do_goes_by_torch(causal, encoder_decoder, monkeypatch):
-    monkeypatch.setattr(kernel, "_run", None)
+    monkeypatch.setattr(kernel, "run", None)
 
     def output(**fields):
         module = MultiHeadAttention(D, 3, 16, 16, encoder_decoder=encoder_decoder, **fields)

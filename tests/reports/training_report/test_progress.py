@@ -70,7 +70,8 @@ def start_on_a_terminal(folder, script, **variables):
     termios.tcsetwinsize(theirs, (24, 80))
     words = ["bash", "-c", STAGE.format(repo=REPO, folder=folder, script=script)]
     process = subprocess.Popen(
-        words, stdout=theirs, stderr=theirs, env=environment() | variables, cwd=folder)
+        words, stdout=theirs, stderr=theirs, env=environment() | variables, cwd=folder
+    )
     os.close(theirs)
     return process, ours
 

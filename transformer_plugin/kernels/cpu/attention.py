@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import c_float, c_int64, c_void_p
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -28,29 +27,6 @@ class _Sentences(ctypes.Structure):
         ("causal", c_int64),
         ("scale", c_float),
     ]
-
-
-@dataclass(frozen=True)
-class _Heads:
-    """What attention over packed rows has to know of them.
-
-    Attributes:
-        num_heads: H.
-        d_k: K.
-        d_v: width of a value in one head.
-        scale: of the products.
-        packing: of the queries.
-        key_packing: of the keys and values.
-        causal: position i of a sentence sees its positions up to i.
-    """
-
-    num_heads: int
-    d_k: int
-    d_v: int
-    scale: float
-    packing: Packing
-    key_packing: Packing
-    causal: bool
 
 
 def _supports(
@@ -83,38 +59,53 @@ def packed_attention(
     need_weights: bool,
 ) -> tuple[Tensor, None]:
     """See ``sentence_attention``; 0 for idle rows, and where there is no key."""
-    numbers = (module.num_heads, module.d_k, module.d_v, module.score.scale)
-    heads = _Heads(*numbers, packing, key_packing, causal)
+    rows = rows.contiguous()
     memory = None if memory_rows is None else memory_rows.contiguous()
-    return _CompiledAttention.apply(heads, rows.contiguous(), memory), None
+    sentences = _Sentences(
+        packing.batch_size,
+        *(module.num_heads, module.d_k, module.d_v),
+        *(rows.size(1), (rows if memory is None else memory).size(1)),
+        module.num_heads * module.d_v,
+        *(packing.offsets.data_ptr(), key_packing.offsets.data_ptr()),
+        *(causal, module.score.scale),
+    )
+    return _CompiledAttention.apply(sentences, packing, key_packing, rows, memory), None
 
 
 class _CompiledAttention(torch.autograd.Function):
     """Keeps the projections alone; the weights are computed again on the way back."""
 
     @staticmethod
-    def forward(ctx: FunctionCtx, heads: _Heads, rows: Tensor, memory: Tensor | None) -> Tensor:
-        out = rows.new_empty(rows.size(0), heads.num_heads * heads.d_v)
-        _clear_idle(out, heads.packing)
-        _run("attend", heads, out, _split(heads, rows, memory), [out])
+    def forward(
+        ctx: FunctionCtx,
+        sentences: _Sentences,
+        packing: Packing,
+        key_packing: Packing,
+        rows: Tensor,
+        memory: Tensor | None,
+    ) -> Tensor:
+        out = rows.new_empty(rows.size(0), sentences.out_row)
+        _clear_idle(out, packing)
+        run("attend", out.dtype, sentences, [*_split(sentences, rows, memory), out])
         ctx.save_for_backward(rows, memory)  # type: ignore[arg-type]
-        ctx.heads = heads  # type: ignore[attr-defined]
+        ctx.layout = sentences, packing, key_packing  # type: ignore[attr-defined]
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad_out):  # type: ignore[no-untyped-def]
         rows, memory = ctx.saved_tensors
-        heads: _Heads = ctx.heads
+        sentences, packing, key_packing = ctx.layout
         grad_out = grad_out.contiguous()
         grad_rows, grad_memory = torch.empty_like(rows), None
-        _clear_idle(grad_rows, heads.packing)
+        _clear_idle(grad_rows, packing)
         if memory is not None:
             grad_memory = torch.empty_like(memory)
-            _clear_idle(grad_memory, heads.key_packing)
-        given = [*_split(heads, rows, memory), grad_out]
-        _run("attend_back", heads, grad_out, given, _split(heads, grad_rows, grad_memory))
-        return None, grad_rows, grad_memory
+            _clear_idle(grad_memory, key_packing)
+        given = [*_split(sentences, rows, memory), grad_out]
+        wanted = _split(sentences, grad_rows, grad_memory)
+        run("attend_back", rows.dtype, sentences, given + wanted)
+        return None, None, None, grad_rows, grad_memory
 
 
 def _clear_idle(rows: Tensor, packing: Packing) -> None:
@@ -122,28 +113,9 @@ def _clear_idle(rows: Tensor, packing: Packing) -> None:
     rows[int(packing.offsets[-1]) :] = 0
 
 
-def _split(heads: _Heads, rows: Tensor, memory: Tensor | None) -> list[Tensor]:
+def _split(sentences: _Sentences, rows: Tensor, memory: Tensor | None) -> list[Tensor]:
     """Queries, keys and values, as views."""
-    width_k, width_v = heads.num_heads * heads.d_k, heads.num_heads * heads.d_v
+    width_k, width_v = sentences.heads * sentences.d_k, sentences.heads * sentences.d_v
     if memory is None:
         return list(rows.split([width_k, width_k, width_v], dim=1))
     return [rows, *memory.split([width_k, width_v], dim=1)]
-
-
-def _run(name: str, heads: _Heads, out: Tensor, given: list[Tensor], wanted: list[Tensor]) -> None:
-    """Calls a kernel, in as many threads as torch has.
-
-    Args:
-        out: the context, or its gradient.
-        given: queries, keys, values, and what else it reads.
-        wanted: what it writes.
-    """
-    starts, key_starts = heads.packing.offsets, heads.key_packing.offsets
-    sentences = _Sentences(
-        heads.packing.batch_size,
-        *(heads.num_heads, heads.d_k, heads.d_v),
-        *(given[0].stride(0), given[1].stride(0), out.stride(0)),
-        *(starts.data_ptr(), key_starts.data_ptr()),
-        *(heads.causal, heads.scale),
-    )
-    run(name, out.dtype, sentences, given + wanted)

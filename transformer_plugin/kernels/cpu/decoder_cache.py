@@ -26,6 +26,7 @@ class _Attention(ctypes.Structure):
     _fields_ = [
         *((name, c_int64) for name in ("queries", "heads", "d_k", "d_v")),
         *((name, c_int64) for name in ("query_stride", "row_stride", "out_stride")),
+        *((name, c_int64) for name in ("group", "positions", "group_stride", "position_stride")),
         ("scale", c_float),
     ]
 
@@ -79,9 +80,9 @@ class TableCache:
 
     def __init__(self, memories: list[Tensor], packing: Packing) -> None:
         self.lengths = packing.lengths
-        self.starts = packing.lengths.cumsum(0) - packing.lengths  # first row of each sentence
+        self.starts = packing.offsets[:-1]  # first row of each sentence
         self.ancestors = torch.empty(packing.batch_size, 1, 0, dtype=torch.int32)  # [B, k, T]
-        self.layers = [TableLayerCache(self, memory) for memory in memories]
+        self.layers = [TableLayerCache(self, memory, packing.max_length) for memory in memories]
 
     @property
     def room(self) -> int:
@@ -112,12 +113,14 @@ class TableLayerCache:
     Args:
         cache: the tables, shared by all layers; it holds them, so they must not hold it.
         memory: keys and values of the encoder's output, ``[N_s, H * (K + d_v)]``.
+        max_length: of a source sentence.
     """
 
-    def __init__(self, cache: TableCache, memory: Tensor) -> None:
+    def __init__(self, cache: TableCache, memory: Tensor, max_length: int) -> None:
         self._cache = weakref.proxy(cache)
         self.memory = memory.contiguous()
-        self._suffix = SUFFIXES[memory.dtype]
+        row = self.memory.stride(0) * memory.element_size()
+        self._memory_keys = [self.memory.data_ptr() + t * row for t in range(max_length)]
         self.steps: list[Tensor] = []  # [B * k, H * (2 K + d_v)] each
 
     def self_attention(
@@ -127,48 +130,42 @@ class TableLayerCache:
         self.steps.append(projected.contiguous())
         steps = self.steps[-attention.window - 1 :] if attention.window else self.steps
         ancestors = self._cache.ancestors
-        first = ancestors[:, :, -len(steps) :]
-        width_k = attention.num_heads * attention.d_k
-        out = projected.new_empty(*projected.shape[:2], attention.num_heads * attention.d_v)
-        getattr(kernels(), f"attend_past_{self._suffix}")(
-            byref(_numbers(attention, projected, steps[-1], out)),
-            address(steps[-1]),
-            address(out),
-            c_int64(len(steps)),
-            (c_void_p * len(steps))(*(rows.data_ptr() for rows in steps)),
-            address(first),
-            c_int64(ancestors.size(2)),
-            c_int64(width_k),
-            c_int64(2 * width_k),
+        bytes_q = attention.num_heads * attention.d_k * projected.element_size()
+        numbers = _Attention(
+            row_stride=projected.size(-1),
+            group=1,
+            positions=len(steps),
+            group_stride=ancestors.size(2),
+            position_stride=1,
         )
-        return out, None
+        keys = [rows.data_ptr() + bytes_q for rows in steps]
+        return _attend(attention, steps[-1], numbers, keys, ancestors[:, :, -len(steps) :]), None
 
     def encoder_attention(
         self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
     ) -> tuple[Tensor, None]:
         """See ``KeyValues``; without weights."""
-        queries = queries.contiguous()
-        out = queries.new_empty(*queries.shape[:2], attention.num_heads * attention.d_v)
-        getattr(kernels(), f"attend_memory_{self._suffix}")(
-            byref(_numbers(attention, queries, self.memory, out)),
-            address(queries),
-            address(out),
-            c_int64(queries.size(1)),
-            address(self.memory),
-            address(self._cache.starts),
-            address(self._cache.lengths),
-        )
-        return out, None
+        numbers = _Attention(row_stride=self.memory.size(-1), group=queries.size(1), group_stride=1)
+        tables = self._cache.starts, self._cache.lengths
+        return _attend(attention, queries.contiguous(), numbers, self._memory_keys, *tables), None
 
 
-def _numbers(attention: MultiHeadAttention, q: Tensor, rows: Tensor, out: Tensor) -> _Attention:
-    return _Attention(
-        q.size(0) * q.size(1),
-        attention.num_heads,
-        attention.d_k,
-        attention.d_v,
-        q.size(-1),
-        rows.size(-1),
-        out.size(-1),
-        attention.score.scale,
+def _attend(
+    attention: MultiHeadAttention,
+    q: Tensor,
+    numbers: _Attention,
+    keys: list[int],
+    row_numbers: Tensor,
+    lengths: Tensor | None = None,
+) -> Tensor:
+    """The context of queries ``[B, k, H * K, or more]`` (see ``attend_rows`` in C++)."""
+    out = q.new_empty(*q.shape[:2], attention.num_heads * attention.d_v)
+    numbers.queries = q.size(0) * q.size(1)
+    numbers.heads, numbers.d_k, numbers.d_v = attention.num_heads, attention.d_k, attention.d_v
+    numbers.query_stride, numbers.out_stride = q.size(-1), out.size(-1)
+    numbers.scale = attention.score.scale
+    getattr(kernels(), f"attend_rows_{SUFFIXES[q.dtype]}")(
+        *(byref(numbers), address(q), address(out), (c_void_p * len(keys))(*keys)),
+        *map(address, (row_numbers, lengths)),
     )
+    return out

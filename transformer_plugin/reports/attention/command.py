@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ...files import atomic_write
+from ...translation.arguments import add_model_arguments, add_search_arguments
 from ...translation.attention_weights import KINDS
 from ...translation.command import sentences as lines_of
-from ...translation.loading import add_model_arguments, add_search_arguments, load_translator
+from ...translation.loading import load_translator
 from ...translation.translator import Translator
 from .explained import Asked, Explained, explain, from_data, from_texts
 from .figure_choice import Choice
@@ -31,19 +32,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--text", action="append", help="a sentence; may be repeated")
     what.add_argument("--input", type=Path, help="file of one sentence a line")
-    what.add_argument("--sentences", type=int, default=50, metavar="N",
-                      help="the first N of the data (default: %(default)s)")
-    what.add_argument("--ids", type=int, nargs="+", metavar="I",
-                      help="sentences of the data, numbered as by fairseq-generate")
+    what.add_argument(
+        "--sentences",
+        type=int,
+        default=50,
+        metavar="N",
+        help="the first N of the data (default: %(default)s)",
+    )
+    what.add_argument(
+        "--ids",
+        type=int,
+        nargs="+",
+        metavar="I",
+        help="sentences of the data, numbered as by fairseq-generate",
+    )
     parser.add_argument("--split", default="test", help="of the data (default: %(default)s)")
-    parser.add_argument("--longest", type=int, default=150, metavar="SUBWORDS",
-                        help="leave out the weights of longer sentences (default: %(default)s)")
+    parser.add_argument(
+        "--longest",
+        type=int,
+        default=150,
+        metavar="SUBWORDS",
+        help="leave out the weights of longer sentences (default: %(default)s)",
+    )
     parser.add_argument("--output", type=Path, required=True, metavar="REPORT.html")
     parser.add_argument("--weights", type=Path, metavar="FILE.npz", help="write exact weights")
-    parser.add_argument("--figure", action="append", default=[], metavar="KIND:LAYER:HEADS[:WORD]",
-                        help="SVG and PNG beside the report: encoder:5:all, encoder:5:5,6:its")
-    parser.add_argument("--figure-sentence", type=int, default=1, metavar="N",
-                        help="for the figures, from 1 (default: %(default)s)")
+    parser.add_argument(
+        "--figure",
+        action="append",
+        default=[],
+        metavar="KIND:LAYER:HEADS[:WORD]",
+        help="SVG and PNG beside the report: encoder:5:all, encoder:5:5,6:its",
+    )
+    parser.add_argument(
+        "--figure-sentence",
+        type=int,
+        default=1,
+        metavar="N",
+        help="for the figures, from 1 (default: %(default)s)",
+    )
 
 
 def main(args: argparse.Namespace) -> None:

@@ -113,9 +113,7 @@ def _of_data(translator: Translator, pair: dict[str, Tensor], name: str) -> Aske
     return Asked(name, translator.subwords.join(pieces), pieces, pair["source"], reference)
 
 
-def explain(
-    translator: Translator, asked: Sequence[Asked], longest: int
-) -> Iterator[Explained]:
+def explain(translator: Translator, asked: Sequence[Asked], longest: int) -> Iterator[Explained]:
     """Translates the sentences, and computes the weights one sentence at a time.
 
     Args:
@@ -138,9 +136,7 @@ def _explained(
     length = max(len(best.source_tokens), len(best.target_tokens))
     weights = None
     if length <= longest:
-        weights = attention_weights(
-            translator.models[0], best.source_tokens, best.target_tokens
-        )
+        weights = attention_weights(translator.models[0], best.source_tokens, best.target_tokens)
     eos = translator.task.target_dictionary.eos_word
     return Explained(
         asked,

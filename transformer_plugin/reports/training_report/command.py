@@ -17,8 +17,11 @@ from .run import read_run
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin report``."""
     parser.add_argument(
-        "runs", type=Path, nargs="+", metavar="RUN", help="folder of a run, or of runs"
-        " seed1, seed2, ..., or a training log"
+        "runs",
+        type=Path,
+        nargs="+",
+        metavar="RUN",
+        help="folder of a run, or of runs seed1, seed2, ..., or a training log",
     )
     parser.add_argument(
         "--output",

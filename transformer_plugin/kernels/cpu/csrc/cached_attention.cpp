@@ -14,6 +14,9 @@ namespace {
 struct Attention {  // as decoder_cache.py's
     int64_t queries, heads, d_k, d_v;
     int64_t query_stride, row_stride, out_stride;  // numbers from one row to the next
+    int64_t group;                        // so many queries, one after another, see the same rows
+    int64_t positions;                    // that a query sees, without `lengths`
+    int64_t group_stride, position_stride;  // of row_numbers
     float scale;
 };
 
@@ -54,35 +57,23 @@ void attend(const Attention& a, const Number* q, int64_t count, Keys keys, Value
     }
 }
 
-// Query r sees, of the rows made at step t, the one of number ancestors[r][t].
+// The keys of group g at position t, with its values behind them, are row number row_numbers[g][t] of
+// keys[t].
+//   lengths: positions that each group sees; null where all see the same.
 template <class Number>
-void attend_past(const Attention& a, const Number* q, Number* out, int64_t steps,
-                 const Number* const* rows, const int32_t* ancestors, int64_t ancestor_stride,
-                 int64_t key_offset, int64_t value_offset) {
-    std::vector<float> weights(in_lanes(steps + 4));
-    for (int64_t r = 0; r < a.queries; ++r, ancestors += ancestor_stride) {
-        const auto row = [&](int64_t t) { return rows[t] + ancestors[t] * a.row_stride; };
-        attend(
-            a, q + r * a.query_stride, steps, [&](int64_t t) { return row(t) + key_offset; },
-            [&](int64_t t) { return row(t) + value_offset; }, weights.data(),
-            out + r * a.out_stride);
-    }
-}
-
-// The `width` queries of sentence b see the rows starts[b] to starts[b] + lengths[b].
-template <class Number>
-void attend_memory(const Attention& a, const Number* q, Number* out, int64_t width,
-                   const Number* rows, const int64_t* starts, const int64_t* lengths) {
+void attend_rows(const Attention& a, const Number* q, Number* out, const Number* const* keys,
+                 const int32_t* row_numbers, const int64_t* lengths) {
     std::vector<float> weights;
     for (int64_t r = 0; r < a.queries; ++r) {
-        const int64_t b = r / width;
-        const Number* keys = rows + starts[b] * a.row_stride;
-        const Number* values = keys + a.heads * a.d_k;
-        weights.resize(in_lanes(lengths[b] + 4));
+        const int64_t g = r / a.group, count = lengths ? lengths[g] : a.positions;
+        const auto row = [&](int64_t t) {
+            const int64_t i = g * a.group_stride + t * a.position_stride;
+            return keys[t] + row_numbers[i] * a.row_stride;
+        };
+        weights.resize(in_lanes(count + 4));
         attend(
-            a, q + r * a.query_stride, lengths[b],
-            [&](int64_t t) { return keys + t * a.row_stride; },
-            [&](int64_t t) { return values + t * a.row_stride; }, weights.data(),
+            a, q + r * a.query_stride, count, row,
+            [&](int64_t t) { return row(t) + a.heads * a.d_k; }, weights.data(),
             out + r * a.out_stride);
     }
 }
@@ -93,21 +84,16 @@ void attend_memory(const Attention& a, const Number* q, Number* out, int64_t wid
 extern "C" const int64_t attention_layout[] = {
     sizeof(Attention), offsetof(Attention, queries), offsetof(Attention, heads),
     offsetof(Attention, d_k), offsetof(Attention, d_v), offsetof(Attention, query_stride),
-    offsetof(Attention, row_stride), offsetof(Attention, out_stride), offsetof(Attention, scale)};
+    offsetof(Attention, row_stride), offsetof(Attention, out_stride), offsetof(Attention, group),
+    offsetof(Attention, positions), offsetof(Attention, group_stride),
+    offsetof(Attention, position_stride), offsetof(Attention, scale)};
 
-// Functions for each type of number.
+// A function for each type of number.
 #define EXPORT(Number, suffix)                                                                   \
-    extern "C" void attend_past_##suffix(                                                        \
-        const Attention* a, const Number* q, Number* out, int64_t steps,                         \
-        const Number* const* rows, const int32_t* ancestors, int64_t ancestor_stride,            \
-        int64_t key_offset, int64_t value_offset) {                                              \
-        attend_past(*a, q, out, steps, rows, ancestors, ancestor_stride, key_offset,             \
-                    value_offset);                                                               \
-    }                                                                                            \
-    extern "C" void attend_memory_##suffix(const Attention* a, const Number* q, Number* out,     \
-                                           int64_t width, const Number* rows,                    \
-                                           const int64_t* starts, const int64_t* lengths) {      \
-        attend_memory(*a, q, out, width, rows, starts, lengths);                                 \
+    extern "C" void attend_rows_##suffix(const Attention* a, const Number* q, Number* out,       \
+                                         const Number* const* keys, const int32_t* row_numbers,  \
+                                         const int64_t* lengths) {                               \
+        attend_rows(*a, q, out, keys, row_numbers, lengths);                                     \
     }
 
 EXPORT(float, float32)

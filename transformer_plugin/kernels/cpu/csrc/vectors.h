@@ -73,14 +73,6 @@ void store(Floats v, BFloat16* x) {  // rounded to nearest, ties to even
     std::memcpy(x, &upper, sizeof upper);
 }
 
-// The first `rest` numbers alone.
-template <class Number>
-void store(Floats v, Number* x, int rest) {
-    Number part[kLanes];
-    store(v, part);
-    std::memcpy(x, part, rest * sizeof(Number));
-}
-
 // What compilers make more instructions of than it takes.
 #ifdef __AVX512F__
 
