@@ -131,7 +131,12 @@ def test_rules_of_search():
         ),
         (
             "paper",
-            ["--sampling"],
+            ["--sampling", "--lm-weight", "0.5"],
+            "search not as in the paper: sampling True (paper: False)",
+        ),
+        (
+            "paper",
+            ["--no-repeat-ngram-size", "3"],
             "search not as in the paper: length_penalty fairseq (paper: gnmt);"
             " stop_rule first-finished (paper: bound);"
             " longest 1 x longest source + 50 (paper: source + 50)",

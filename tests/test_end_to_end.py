@@ -58,8 +58,8 @@ def test_generation_has_fairseqs_options(prepared):
     assert sorted(line.split("\t")[2] for line in lines) == sorted(
         line.split("\t")[2] for line in twice.stdout.splitlines() if line.startswith("D-")
     )
-    sampled = generate(data, checkpoint, "--sampling", "--beam", "1", "--seed", "1")
-    assert "fairseq's own search is used" in sampled.stdout + sampled.stderr
+    diverse = generate(data, checkpoint, "--diverse-beam-groups", "2")
+    assert "fairseq's own search is used" in diverse.stdout + diverse.stderr
 
 
 def test_the_other_direction_is_refused(toy):

@@ -10,8 +10,10 @@ import sys
 if "fairseq" in sys.modules:
     from . import components  # noqa: F401
     from .checkpoints.fairseq_loading import protect_loading
+    from .numpy_names import restore_names
     from .task import VaswaniTranslationTask
     from .training.protection import protect_training
 
+    restore_names()
     protect_loading()
     VaswaniTranslationTask.before_setup = staticmethod(protect_training)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
+from .language_model import CachedLanguageModel
 from .model import VaswaniTransformer
 from .retained_dropout import is_random
 from .search.beam_search import Hypothesis, beam_search
 from .search.decoder_state import prepare_decoding
 from .search.next_tokens import Rules
-from .search.scorers import EnsembleScorer, ModelScorer
+from .search.scorers import EnsembleScorer, FusedScorer, ModelScorer, Scorer
 from .search.thread_pool import map_in_threads
+from .search_extras import Extras
+from .word_alignment import add_alignments
 
 # Source tokens times hypotheses in a batch: enough for efficient matrix products in each step.
 _CPU_BATCH = 16384
@@ -23,6 +26,7 @@ _GPU_BATCH = 65536
 # last steps of a batch, with few hypotheses left, are the least efficient.
 CALL_TOKENS = 50_000
 _NONE = torch.empty(0)
+Result = TypeVar("Result")
 
 
 class VaswaniGenerator(nn.Module):
@@ -37,6 +41,7 @@ class VaswaniGenerator(nn.Module):
         max_len_b: see ``max_len_a``.
         temperature: divides the logits.
         max_len_own: 50 in section 6.1, 300 in 6.3 (parsing).
+        extras: alignments and a language model.
     """
 
     models: Sequence[VaswaniTransformer]
@@ -49,6 +54,7 @@ class VaswaniGenerator(nn.Module):
         max_len_b: int = 200,
         temperature: float = 1.0,
         max_len_own: int = 50,
+        extras: Extras | None = None,
     ) -> None:
         super().__init__()
         self.models = cast("Sequence[VaswaniTransformer]", nn.ModuleList(models))
@@ -58,6 +64,8 @@ class VaswaniGenerator(nn.Module):
         self.max_len_b = max_len_b
         self.max_len_own = max_len_own
         self.temperature = temperature
+        self.extras = extras or Extras()
+        self.language_model = self.extras.language_model
         self.eval()
 
     @torch.no_grad()
@@ -84,7 +92,7 @@ class VaswaniGenerator(nn.Module):
             raise ValueError("constraints need fairseq's own search: use --constraints")
         src_tokens = sample["net_input"]["src_tokens"]
         lengths = src_tokens.ne(self.rules.pad).sum(dim=1)
-        max_lengths = self._max_lengths(src_tokens, lengths)
+        max_lengths = self._max_lengths(src_tokens, lengths, prefix_tokens)
         results: list[list[Hypothesis]] = [[] for _ in range(src_tokens.size(0))]
 
         rows = src_tokens.size(0) * self.rules.beam_size
@@ -94,15 +102,23 @@ class VaswaniGenerator(nn.Module):
         def search(sentences: Tensor) -> list[list[Hypothesis]]:
             return self._search(src_tokens, sentences, max_lengths, prefix_tokens, bos_token)
 
-        # Threads would take the random numbers of dropout in any order.
-        alone = src_tokens.is_cuda or any(map(is_random, self.models))
-        workers = 1 if alone else torch.get_num_threads()
-        batches = _batches(lengths, self._batch_tokens(src_tokens), workers)
-        translated = list((map if workers == 1 else map_in_threads)(search, batches))
-        for sentences, found in zip(batches, translated, strict=True):
+        batches = _batches(lengths, self._batch_tokens(src_tokens), self._workers(src_tokens))
+        for sentences, found in zip(batches, self._map(search, batches), strict=True):
             for i, hypotheses in zip(sentences.tolist(), found, strict=True):
                 results[i] = hypotheses
-        return [[_fairseq_form(h) for h in hypotheses] for hypotheses in results]
+        forms = [[_fairseq_form(h) for h in hypotheses] for hypotheses in results]
+        if self.extras.alignment:
+            self._map(lambda sentences: self._align(src_tokens, sentences, forms), batches)
+        return forms
+
+    def _workers(self, tokens: Tensor) -> int:
+        # Threads would take random numbers in any order.
+        random = self.rules.sampling is not None or any(map(is_random, self.models))
+        return 1 if random or tokens.is_cuda else torch.get_num_threads()
+
+    def _map(self, function: Callable[[Tensor], Result], batches: list[Tensor]) -> list[Result]:
+        alone = self._workers(batches[0]) == 1
+        return list((map if alone else map_in_threads)(function, batches))
 
     @torch.inference_mode()  # holds only in its own thread
     def _search(
@@ -118,8 +134,12 @@ class VaswaniGenerator(nn.Module):
             source = src_tokens[sentences]
             source = source[:, source.ne(self.rules.pad).any(dim=0)]
             scorers = [self._scorer(model, source) for model in self.models]
+            scorer: Scorer = scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers)
+            if self.language_model is not None:
+                fused = CachedLanguageModel(self.language_model)
+                scorer = FusedScorer(scorer, fused, self.extras.lm_weight)
             return beam_search(
-                scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers),
+                scorer,
                 max_lengths[sentences],
                 self.rules,
                 None if prefix is None else prefix[sentences],
@@ -135,6 +155,17 @@ class VaswaniGenerator(nn.Module):
             for hypotheses in self._search(src_tokens, half, max_lengths, prefix, first_token)
         ]
 
+    def _align(
+        self, src_tokens: Tensor, sentences: Tensor, found: list[list[dict[str, Any]]]
+    ) -> None:
+        """Adds attention and alignments to the best hypotheses of some sentences."""
+        for rank in range(self.extras.num_aligned):
+            rows = [i for i in sentences.tolist() if rank < len(found[i])]
+            if rows:
+                best = [found[i][rank] for i in rows]
+                kind = str(self.extras.alignment)
+                add_alignments(self.models, kind, src_tokens[rows], best, self.rules.pad, self.eos)
+
     def _scorer(self, model: VaswaniTransformer, source: Tensor) -> ModelScorer:
         memory, packing, _weights = model.encoder.encode(source)
         return ModelScorer(
@@ -149,12 +180,17 @@ class VaswaniGenerator(nn.Module):
     def _batch_tokens(self, src_tokens: Tensor) -> int:
         return (_GPU_BATCH if src_tokens.is_cuda else _CPU_BATCH) // self.rules.beam_size
 
-    def _max_lengths(self, src_tokens: Tensor, lengths: Tensor) -> Tensor:
+    def _max_lengths(
+        self, src_tokens: Tensor, lengths: Tensor, prefix: Tensor | None = None
+    ) -> Tensor:
         limit = min(model.max_decoder_positions() for model in self.models) - 1
         if self.max_len_a < 0:
-            return (lengths - 1 + self.max_len_own).clamp(1, limit)
-        longest = int(self.max_len_a * src_tokens.size(1) + self.max_len_b)
-        return torch.full_like(lengths, min(longest, limit))
+            longest = lengths - 1 + self.max_len_own
+            if prefix is not None:  # there is always room behind a prefix
+                longest = longest.maximum(prefix.ne(self.rules.pad).sum(dim=1) + self.max_len_own)
+            return longest.clamp(1, limit)
+        most = int(self.max_len_a * src_tokens.size(1) + self.max_len_b)
+        return torch.full_like(lengths, min(most, limit))
 
 
 def _batches(lengths: Tensor, budget: int, workers: int) -> list[Tensor]:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
+
+from fairseq.data import Dictionary
+
+from .modules.length_penalty import LENGTH_PENALTIES
+from .refusal import Refusal
+from .search.next_tokens import Rules
+from .search.sampling import Sampling
 
 # Section 6.1. A negative --max-len-a means the paper's limit: the length of each source sentence
 # plus --max-len-own, 50.
@@ -18,20 +26,19 @@ PAPER_SEARCH = {
     "unnormalized": False,
     "temperature": 1.0,
     "unkpen": 0,
+    "sampling": False,
+    "lm_path": None,
 }
 
 # Options that only fairseq's search supports, and their values when they are not in use.
 _STOCK_OPTIONS = {
-    "sampling": False,
     "diverse_beam_groups": -1,
     "diversity_rate": -1.0,
     "match_source_len": False,
     "no_repeat_ngram_size": 0,
     "constraints": None,
     "prefix_allowed_tokens_fn": None,
-    "print_alignment": None,
     "score_reference": False,
-    "lm_path": None,
 }
 STOCK_CALL_TOKENS = 12_000  # fairseq-generate's default --max-tokens
 
@@ -39,3 +46,47 @@ STOCK_CALL_TOKENS = 12_000  # fairseq-generate's default --max-tokens
 def for_stock(options: Mapping[str, Any]) -> list[str]:
     """The options in use that need fairseq's search."""
     return [name for name, off in _STOCK_OPTIONS.items() if options.get(name, off) != off]
+
+
+def rules_of(
+    options: Mapping[str, Any], chosen: Mapping[str, str], dictionary: Dictionary
+) -> Rules:
+    """The rules of search.
+
+    Args:
+        options: fairseq's, of generation.
+        chosen: ``length_penalty`` and ``stop_rule``.
+        dictionary: of the target language.
+
+    Raises:
+        Refusal: see ``sampling_of``.
+    """
+    penalty = functools.partial(LENGTH_PENALTIES[chosen["length_penalty"]], alpha=options["lenpen"])
+    sampling = sampling_of(options)
+    return Rules(
+        beam_size=min(options["beam"], len(dictionary) - 1),
+        length_penalty=(lambda length: 1.0) if options.get("unnormalized") else penalty,
+        stop_rule=chosen["stop_rule"] if sampling is None else "first-finished",
+        eos=dictionary.eos(),
+        pad=dictionary.pad(),
+        unk=dictionary.unk(),
+        min_length=options.get("min_len", 1),  # Deviation: fairseq's; the paper has no limit
+        unknown_penalty=options.get("unkpen", 0.0),
+        sampling=sampling,
+    )
+
+
+def sampling_of(options: Mapping[str, Any]) -> Sampling | None:
+    """``--sampling``, ``--sampling-topk`` and ``--sampling-topp``; None: beam search.
+
+    Raises:
+        Refusal: one of the others without ``--sampling``, or a value that makes no sense.
+    """
+    top_k, top_p = options.get("sampling_topk", -1), options.get("sampling_topp", -1.0)
+    if not options.get("sampling"):
+        if top_k > 0 or top_p > 0:
+            raise Refusal("--sampling-topk and --sampling-topp need --sampling")
+        return None
+    if top_k == 0 or top_p == 0 or top_p > 1:
+        raise Refusal("--sampling-topk must be at least 1, and --sampling-topp in (0, 1]")
+    return Sampling(top_k if top_k > 0 else None, top_p if top_p > 0 else None)

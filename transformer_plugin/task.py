@@ -1,6 +1,5 @@
 """The translation task with the paper's conventions."""
 
-import functools
 import logging
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
@@ -20,15 +19,15 @@ from .fidelity import FIDELITIES
 from .generator import CALL_TOKENS, VaswaniGenerator
 from .languages import check_languages
 from .model import ANY_LENGTH, VaswaniTransformer
-from .modules.length_penalty import LENGTH_PENALTIES
 from .refusal import Refusal
-from .search.next_tokens import Rules
+from .search_extras import check_before_loading, extras_of
 from .search_options import (
     PAPER_DECODING,
     PAPER_RULES,
     PAPER_SEARCH,
     STOCK_CALL_TOKENS,
     for_stock,
+    rules_of,
 )
 from .task_config import VaswaniTranslationConfig
 
@@ -57,12 +56,17 @@ class VaswaniTranslationTask(TranslationTask):
 
         Raises:
             FileNotFoundError: a data directory or dictionary is missing.
-            Refusal: ``--fp16`` or ``--amp`` without a GPU.
+            Refusal: ``--fp16`` or ``--amp`` without a GPU, or ``--num-batch-buckets``.
         """
         if (cfg.fp16 or cfg.amp) and (cfg.cpu or not torch.cuda.is_available()):
             raise Refusal(
                 f"--{'fp16' if cfg.fp16 else 'amp'} needs a GPU: fp16 matrix products are unusably"
                 " slow on a CPU. Use --bf16, or no precision flag for fp32"
+            )
+        if cfg.num_batch_buckets:
+            raise Refusal(
+                "--num-batch-buckets: fairseq's code of it does not run with numpy 2: leave it out;"
+                " it is for devices that want batches of few shapes"
             )
         if kwargs.get("from_checkpoint"):  # and not from the options of a command
             cfg.max_source_positions = cfg.max_target_positions = ANY_LENGTH
@@ -73,6 +77,10 @@ class VaswaniTranslationTask(TranslationTask):
     def load_dataset(self, split: str, *rest: Any, **options: Any) -> None:
         """As in fairseq, after a check that the data fits the dictionaries."""
         languages = (self.cfg.source_lang, self.cfg.target_lang)
+        if self._from_checkpoint:
+            check_before_loading(
+                self._whole_cfg().get("generation", {}), self.cfg.data, languages[1]
+            )
         check_symbols(
             self.cfg.data,
             split,
@@ -146,10 +154,7 @@ class VaswaniTranslationTask(TranslationTask):
         options["prefix_allowed_tokens_fn"] = prefix_allowed_tokens_fn
         if options["max_len_a"] < 0:
             options["max_len_a"] = self._fidelity().get("max_len_a", -1.0)
-        language_model = (extra_gen_cls_kwargs or {}).get("lm_model")
         reasons = for_stock(options)
-        if language_model is not None and "lm_path" not in reasons:
-            reasons.append("a language model")
         reasons += ["generator class"] if seq_gen_cls is not None else []
         own = [model for model in models if isinstance(model, VaswaniTransformer)]
         if len(own) < len(models):
@@ -161,28 +166,16 @@ class VaswaniTranslationTask(TranslationTask):
         precision = self.cfg.decode_precision
         if precision and self._from_checkpoint:  # not the model that is being trained
             own = [in_precision(model, str(precision)) for model in own]
-        penalty = functools.partial(
-            LENGTH_PENALTIES[self._rule("length_penalty")], alpha=options["lenpen"]
-        )
-        self._log_search(options, {name: self._rule(name) for name in PAPER_RULES})
-        dictionary = self.target_dictionary
-        rules = Rules(
-            beam_size=min(options["beam"], len(dictionary) - 1),
-            length_penalty=(lambda length: 1.0) if options.get("unnormalized") else penalty,
-            stop_rule=self._rule("stop_rule"),
-            eos=dictionary.eos(),
-            pad=dictionary.pad(),
-            unk=dictionary.unk(),
-            min_length=options.get("min_len", 1),  # Deviation: fairseq's; the paper has no limit
-            unknown_penalty=options.get("unkpen", 0.0),
-        )
+        chosen = {name: self._rule(name) for name in PAPER_RULES}
+        self._log_search(options, chosen)
         return VaswaniGenerator(
             own,
-            rules,
+            rules_of(options, chosen, self.target_dictionary),
             options["max_len_a"],
             options.get("max_len_b", 200),
             options.get("temperature", 1.0),
             self.cfg.max_len_own,
+            extras_of(options, extra_gen_cls_kwargs or {}, self, own[0]),
         )
 
     def _is_own_search(self) -> bool:

@@ -64,7 +64,7 @@ def test_commands_md_has_every_subcommand_verb_and_their_variables():
     ]
     rows = dict(re.findall(r"^\| (\w+) \| `.*` \| `([A-Z_ ]+)` \|$", page, flags=re.MULTILINE))
     assert set(rows) == {path.stem for path in verbs} and len(rows) > 5
-    readers = [*(REPO / "recipes").glob("*.sh"), *(REPO / "data-prep").rglob("*.py")]
+    readers = [*(REPO / "recipes").rglob("*.sh"), *(REPO / "data-prep").rglob("*.py")]
     read = "".join(path.read_text(encoding="utf-8") for path in readers)
     for name in " ".join(rows.values()).split():
         assert re.search(rf"\$\{{{name}[:}}\[]|\${name}\b|\"{name}\"", read), name

@@ -26,7 +26,7 @@ class MarkovChain:
         self.table[:, 2] += 2  # end of sentence
 
     def step(self, tokens):
-        yield slice(0, tokens.numel()), self.table[tokens.flatten()].clone()
+        yield slice(0, tokens.numel()), self.table[tokens.flatten()].clone(), None
 
     def reorder(self, parents):
         pass

@@ -14,6 +14,7 @@ from transformer_plugin.modules.length_penalty import (
 from transformer_plugin.search.beam_search import beam_search
 from transformer_plugin.search.finished_hypotheses import FinishedHypotheses
 from transformer_plugin.search.next_tokens import Rules
+from transformer_plugin.search.scorers import Scores
 
 EOS, PAD, UNK = 2, 1, 3
 
@@ -35,7 +36,7 @@ class Table:
 
     def step(self, tokens):
         self.present = tokens
-        yield slice(0, tokens.numel()), self.log_p[self.past, tokens].flatten(0, 1)
+        yield Scores(slice(0, tokens.numel()), self.log_p[self.past, tokens].flatten(0, 1))
 
     def reorder(self, parents):
         self.past = self.present.gather(1, parents)

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from transformer_plugin import cli
+from transformer_plugin.translation.arguments import add_model_arguments
 from transformer_plugin.translation.contrast import by_category, log_probabilities
 from transformer_plugin.translation.contrastive_pairs import Pair, read_pairs
-from transformer_plugin.translation.loading import add_model_arguments, load_models
+from transformer_plugin.translation.loading import load_models
 
 TEXTS = {
     ("the cat sees slowly .", "die Katze sieht langsam ."): "a",

@@ -19,11 +19,8 @@ from fairseq_commands import environment
 
 from transformer_plugin import cli
 from transformer_plugin.translation.alignment import alignment
-from transformer_plugin.translation.loading import (
-    add_model_arguments,
-    add_search_arguments,
-    load_translator,
-)
+from transformer_plugin.translation.arguments import add_model_arguments, add_search_arguments
+from transformer_plugin.translation.loading import load_translator
 from transformer_plugin.translation.request_queue import Job, RequestQueue
 
 pytest.importorskip("uvicorn")

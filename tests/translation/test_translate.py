@@ -15,11 +15,8 @@ from transformer_plugin import cli
 from transformer_plugin.checkpoints.safe_loading import load
 from transformer_plugin.checkpoints.saving import save
 from transformer_plugin.scoring.hypotheses import detokenise, read_hypotheses
-from transformer_plugin.translation.loading import (
-    add_model_arguments,
-    add_search_arguments,
-    load_translator,
-)
+from transformer_plugin.translation.arguments import add_model_arguments, add_search_arguments
+from transformer_plugin.translation.loading import load_translator
 
 ODD = [
     "the cat sees",

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..translation.arguments import add_model_arguments, add_search_arguments
 from ..translation.command import blocks, sentences
-from ..translation.loading import add_model_arguments, add_search_arguments, load_translator
+from ..translation.loading import load_translator
 from ..translation.translator import Translator
 from . import check_nltk
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from ..modules.operation import operation
+from .continuations import Continuations
 from .finished_hypotheses import FinishedHypotheses
-from .next_tokens import Rules, Scorer, likeliest_tokens
+from .next_tokens import Rules, drawn_tokens, likeliest_tokens
+from .scorers import Scorer
 
 
 @operation
@@ -77,10 +77,13 @@ def beam_search(
         forced = None
         if prefix is not None or step >= shortest:
             forced = _forced_tokens(rules, step, max_lengths, prefix)
-        top, classes, forced_log_p = likeliest_tokens(rules, scorer, tokens, step, forced)
-        found = _Continuations.of(live, top, classes, 2 * beam_size)
-        if forced is not None:
-            found = found.forced(forced, live + forced_log_p)
+        if rules.sampling is not None:
+            found = Continuations.drawn(live, *drawn_tokens(rules, scorer, tokens, step, forced))
+        else:
+            top, classes, forced_log_p = likeliest_tokens(rules, scorer, tokens, step, forced)
+            found = Continuations.of(live, top, classes, 2 * beam_size)
+            if forced is not None:
+                found = found.forced(forced, live + forced_log_p)
         ended = found.tokens.eq(rules.eos) & found.log_probs.isfinite()
         if may_have_ended(ended):
             finished.add(rows, step, ended, found.log_probs, found.parents)
@@ -96,64 +99,14 @@ def beam_search(
         if num_live == 0:
             break
         live = live.masked_fill(over.unsqueeze(1), -math.inf)
-        if worth_shrinking(num_live, rows):
+        # Draws are made for the sentences still searched alone, as in fairseq.
+        if num_live < rows.numel() if rules.sampling else worth_shrinking(num_live, rows):
             remaining = (~over).nonzero().squeeze(1)
             scorer.select(remaining)
             rows, live, tokens = rows[remaining], live[remaining], tokens[remaining]
             max_lengths = max_lengths[remaining]
             prefix = None if prefix is None else prefix[remaining]
     return history.hypotheses(finished, rules.eos)
-
-
-class _Continuations(NamedTuple):
-    """What each sentence may go on with, likeliest first, ``[b, 2k]`` each.
-
-    Attributes:
-        log_probs: of the whole hypothesis.
-        parents: the live hypothesis that it continues.
-        tokens: with which.
-    """
-
-    log_probs: Tensor
-    parents: Tensor
-    tokens: Tensor
-
-    @classmethod
-    def of(cls, live: Tensor, top: Tensor, classes: Tensor, number: int) -> _Continuations:
-        """The likeliest of all live hypotheses, ``[b, k]``, with what may follow each, ``[b, k,
-        2k]``."""
-        log_probs = (live.unsqueeze(2) + top).flatten(1)
-        tokens = classes.flatten(1)
-        missing = (0, number - log_probs.size(1))  # of a tiny vocabulary
-        if missing[1] > 0:
-            log_probs, tokens = pad(log_probs, missing, value=-math.inf), pad(tokens, missing)
-        best, index = log_probs.topk(number, dim=1)
-        parents = (index // classes.size(2)).clamp_max(live.size(1) - 1)
-        return cls(best, parents, tokens.gather(1, index))
-
-    def forced(self, tokens: Tensor, log_probs: Tensor) -> _Continuations:
-        """With nothing but the forced token, ``[b]``, where there is one; ``log_probs`` are those
-        of the live hypotheses that take it, ``[b, k]``."""
-        is_forced = tokens.ge(0).unsqueeze(1)
-        best, parents = log_probs.sort(dim=1, descending=True)
-        rest = (0, self.tokens.size(1) - best.size(1))
-        return _Continuations(
-            torch.where(is_forced, pad(best, rest, value=-math.inf), self.log_probs),
-            torch.where(is_forced, pad(parents, rest), self.parents),
-            torch.where(is_forced, tokens.unsqueeze(1), self.tokens),
-        )
-
-    def without(self, ended: Tensor, number: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The likeliest that have not ended."""
-        candidates = ended.size(1)
-        order = torch.arange(candidates, device=ended.device) + ended * candidates
-        chosen = order.topk(number, dim=1, largest=False).indices
-        log_probs = self.log_probs.masked_fill(ended, -math.inf)
-        return (
-            log_probs.gather(1, chosen),
-            self.parents.gather(1, chosen),
-            self.tokens.gather(1, chosen),
-        )
 
 
 def _forced_tokens(rules: Rules, step: int, max_lengths: Tensor, prefix: Tensor | None) -> Tensor:

@@ -25,6 +25,11 @@ class Candidates(NamedTuple):
     asked_log_probs: Tensor
 
 
+def log_probabilities(logits: Tensor) -> Tensor:
+    """log softmax, ``[R, V]``, at least in float32."""
+    return logits.log_softmax(dim=1, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+
 @operation
 def likeliest(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor) -> Candidates:
     """The classes to choose from, by log softmax(logits) + bias.
@@ -35,7 +40,7 @@ def likeliest(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor
         biases: of some classes; minus infinity for what may not be chosen.
         asked: a class of each row, ``[R]``.
     """
-    log_p = logits.log_softmax(dim=1, dtype=torch.promote_types(logits.dtype, torch.float32))
+    log_p = log_probabilities(logits)
     asked_log_probs = log_p.gather(1, asked.unsqueeze(1)).squeeze(1)
     for number, bias in biases.items():
         log_p[:, number] += bias

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from .candidates import likeliest
+from .candidates import likeliest, log_probabilities
 from .finished_hypotheses import LengthPenalty
-
-
-class Scorer(Protocol):
-    """What beam search asks of a model, or of several together."""
-
-    def step(self, tokens: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """What follows each of ``tokens``, ``[B, k]``: some of the B * k rows, and their
-        log-probabilities up to a constant a row, ``[r, V]``, which the caller may change."""
-
-    def reorder(self, parents: Tensor) -> None:
-        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was, ``[B, k]``."""
-
-    def select(self, sentences: Tensor) -> None:
-        """Keeps these sentences alone, ``[b]``."""
+from .sampling import Sampling
+from .scorers import Scorer
 
 
 @dataclass(frozen=True)
@@ -39,6 +25,8 @@ class Rules:
         min_length: shortest hypothesis, end of sentence not counted.
         unknown_penalty: taken from the log-probability of the unknown word.
         eos, pad, unk: the special symbols.
+        sampling: how to draw k hypotheses at random; None: the likeliest are searched for. Draws
+            want the stop rule ``first-finished``, by which each of them ends.
     """
 
     beam_size: int
@@ -49,6 +37,16 @@ class Rules:
     unk: int
     min_length: int = 1
     unknown_penalty: float = 0.0
+    sampling: Sampling | None = None
+
+    def biases(self, step: int) -> dict[int, float]:
+        """What is added to the log-probabilities of some tokens at a step, from 0."""
+        biases = {self.pad: -math.inf}
+        if self.unknown_penalty:
+            biases[self.unk] = -self.unknown_penalty
+        if step < self.min_length:
+            biases[self.eos] = -math.inf
+        return biases
 
 
 def likeliest_tokens(
@@ -64,19 +62,52 @@ def likeliest_tokens(
         Log-probabilities and classes of at most 2k, ``[B, k, 2k]``, and the log-probability
         of the forced token, ``[B, k]``, which means nothing where none is forced.
     """
-    if forced is None:
-        asked = torch.zeros(tokens.numel(), dtype=torch.int64, device=tokens.device)
-    else:
-        asked = forced.clamp_min(0).repeat_interleave(tokens.size(1))  # [B * k]
-    biases = {rules.pad: -math.inf}
-    if rules.unknown_penalty:
-        biases[rules.unk] = -rules.unknown_penalty
-    if step < rules.min_length:
-        biases[rules.eos] = -math.inf
-    parts = [
-        likeliest(scores, min(2 * rules.beam_size, scores.size(1)), biases, asked[rows])
-        for rows, scores in scorer.step(tokens)
-    ]
+    asked = _asked(tokens, forced)
+    biases = rules.biases(step)
+    parts = []
+    for rows, scores, total in scorer.step(tokens):
+        k = min(2 * rules.beam_size, scores.size(1))
+        found, classes, forced_log_p = likeliest(scores, k, biases, asked[rows])
+        if total is not None:
+            found, forced_log_p = found + total.unsqueeze(1), forced_log_p + total
+        parts.append((found, classes, forced_log_p))
     top, classes, forced_log_p = (torch.cat(part) for part in zip(*parts, strict=True))
     shape = (*tokens.shape, -1)
     return top.view(shape), classes.view(shape), forced_log_p.view(tokens.shape)
+
+
+def drawn_tokens(
+    rules: Rules, scorer: Scorer, tokens: Tensor, step: int, forced: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """What is drawn to follow each of ``tokens``, ``[B, j]``; see ``likeliest_tokens``.
+
+    Returns:
+        Log-probabilities and classes, ``[B, j, k / j]``: k for the empty hypothesis, then one for
+        each. A forced token is drawn wherever there is one.
+    """
+    assert rules.sampling is not None
+    asked = _asked(tokens, forced)
+    number = rules.beam_size // tokens.size(1)
+    parts = []
+    for rows, scores, total in scorer.step(tokens):
+        log_p = log_probabilities(scores)
+        if total is not None:
+            log_p += total.unsqueeze(1)
+        forced_log_p = log_p.gather(1, asked[rows].unsqueeze(1))
+        for token, bias in rules.biases(step).items():
+            log_p[:, token] += bias
+        parts.append((*rules.sampling.draw(log_p, number), forced_log_p))
+    log_probs, classes, forced_log_p = (torch.cat(part) for part in zip(*parts, strict=True))
+    if forced is not None:
+        is_forced = forced.ge(0).repeat_interleave(tokens.size(1)).unsqueeze(1)
+        log_probs = torch.where(is_forced, forced_log_p, log_probs)
+        classes = torch.where(is_forced, asked.unsqueeze(1), classes)
+    shape = (*tokens.shape, number)
+    return log_probs.view(shape), classes.view(shape)
+
+
+def _asked(tokens: Tensor, forced: Tensor | None) -> Tensor:
+    """The forced token of each row, ``[B * k]``; any where there is none."""
+    if forced is None:
+        return torch.zeros(tokens.numel(), dtype=torch.int64, device=tokens.device)
+    return forced.clamp_min(0).repeat_interleave(tokens.size(1))

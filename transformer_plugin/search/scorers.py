@@ -3,13 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from ..modules.decoder import Decoder
 from ..modules.packing import Packing
+from .candidates import log_probabilities
 from .decoder_state import logit_chunks, start_decoding
+
+
+class Scores(NamedTuple):
+    """What follows some of the B * k hypotheses.
+
+    Attributes:
+        rows: which ones.
+        logits: log-probabilities up to a constant a row, ``[r, V]``; may be changed, and hold until
+            the next ones are asked for.
+        log_total: the log of what the probabilities of a row sum up to, ``[r]``; None: of 1.
+    """
+
+    rows: slice
+    logits: Tensor
+    log_total: Tensor | None = None
+
+
+class Scorer(Protocol):
+    """What beam search asks of a model, or of several together."""
+
+    def step(self, tokens: Tensor) -> Iterator[Scores]:
+        """What follows each of ``tokens``, ``[B, k]``, some rows at a time."""
+
+    def reorder(self, parents: Tensor) -> None:
+        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was, ``[B, k]``."""
+
+    def select(self, sentences: Tensor) -> None:
+        """Keeps these sentences alone, ``[b]``."""
+
+
+class LanguageModel(Protocol):
+    """A model of the target language alone, beside a ``Scorer``."""
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Log-probabilities of what follows each of ``tokens``, ``[B * k, V]``."""
+
+    def reorder(self, parents: Tensor) -> None:
+        """See ``Scorer``."""
+
+    def select(self, sentences: Tensor) -> None:
+        """See ``Scorer``."""
 
 
 class ModelScorer:
@@ -38,12 +81,13 @@ class ModelScorer:
         self.state = start_decoding(decoder, memory, packing, num_hypotheses)
         self.project, self.temperature = project, temperature
 
-    def step(self, tokens: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """Logits of what follows ``tokens``, ``[B, k]``: some of the B * k rows, and theirs,
-        ``[r, V]``, which hold until the next ones are asked for."""
+    def step(self, tokens: Tensor) -> Iterator[Scores]:
+        """See ``Scorer``."""
         features, _weights = self.state.step(tokens)
         for rows, logits in logit_chunks(self.project, features.flatten(0, 1)):
-            yield rows, logits if self.temperature == 1.0 else logits.div_(self.temperature)
+            if self.temperature != 1.0:
+                logits = logits.div_(self.temperature)
+            yield Scores(rows, logits)
 
     def reorder(self, parents: Tensor) -> None:
         """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was, ``[B, k]``."""
@@ -61,14 +105,14 @@ class EnsembleScorer:
         scorers: one a model, at the start of the same sentences.
     """
 
-    def __init__(self, scorers: Sequence[ModelScorer]) -> None:
+    def __init__(self, scorers: Sequence[Scorer]) -> None:
         self.scorers = scorers
 
-    def step(self, tokens: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """Logs of the sums of the models' probabilities, as ``ModelScorer.step`` gives logits."""
+    def step(self, tokens: Tensor) -> Iterator[Scores]:
+        """Logs of the sums of the models' probabilities."""
         for chunks in zip(*(s.step(tokens) for s in self.scorers), strict=True):
-            p = sum(logits.softmax(dim=1, dtype=torch.float32) for _rows, logits in chunks)
-            yield chunks[0][0], p.clamp_min_(torch.finfo(p.dtype).tiny).log_()
+            p = sum(chunk.logits.softmax(dim=1, dtype=torch.float32) for chunk in chunks)
+            yield Scores(chunks[0].rows, p.clamp_min_(torch.finfo(p.dtype).tiny).log_())
 
     def reorder(self, parents: Tensor) -> None:
         """See ``ModelScorer``."""
@@ -79,3 +123,35 @@ class EnsembleScorer:
         """Each model keeps these sentences alone, ``[b]``."""
         for scorer in self.scorers:
             scorer.select(sentences)
+
+
+class FusedScorer:
+    """Shallow fusion (Gulcehre et al. 2015): log-probabilities of a translation model and, times a
+    weight, of a language model. Their sum is no distribution.
+
+    Args:
+        scorer: the translation model.
+        language_model: at the start of the same sentences.
+        weight: of the language model.
+    """
+
+    def __init__(self, scorer: Scorer, language_model: LanguageModel, weight: float) -> None:
+        self.scorer, self.language_model, self.weight = scorer, language_model, weight
+
+    def step(self, tokens: Tensor) -> Iterator[Scores]:
+        """See ``Scorer``."""
+        added = self.language_model.step(tokens).mul_(self.weight)
+        for rows, logits, log_total in self.scorer.step(tokens):
+            assert log_total is None
+            fused = log_probabilities(logits).add_(added[rows])
+            yield Scores(rows, fused, fused.logsumexp(dim=1))
+
+    def reorder(self, parents: Tensor) -> None:
+        """See ``Scorer``."""
+        self.scorer.reorder(parents)
+        self.language_model.reorder(parents)
+
+    def select(self, sentences: Tensor) -> None:
+        """See ``Scorer``."""
+        self.scorer.select(sentences)
+        self.language_model.select(sentences)

@@ -1,12 +1,15 @@
-"""The encoder-decoder attention of a translation."""
+"""The encoder-decoder attention of a translation, and what it says of its words."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 from torch import Tensor, nn
 
 from ..model import VaswaniTransformer
 from .attention_weights import attention_weights
-from .translator import Part
+from .subwords import Subwords
+from .translator import Part, Translation
 
 
 def alignment(model: nn.Module, part: Part) -> Tensor | None:
@@ -19,3 +22,34 @@ def alignment(model: nn.Module, part: Part) -> Tensor | None:
         return None
     found = attention_weights(model, part.source_tokens, part.target_tokens)
     return found.encoder_decoder.mean(dim=1)
+
+
+def word_links(translation: Translation, subwords: Subwords) -> list[tuple[int, int]]:
+    """Numbers of aligned words, from 0, source before target: those of which a target subword
+    attends most to a source subword.
+
+    Args:
+        translation: of a translator with ``print_alignment``.
+        subwords: of the data. Words are what it splits: between spaces, or Moses tokens.
+    """
+    found = set()
+    first_source = first_target = 0
+    for part in translation.parts:
+        source, target = (_words(pieces, subwords) for pieces in (part.source, part.target))
+        for link in part.links:
+            pair = (first_source + source[link.source], first_target + target[link.target])
+            found.add(pair)
+        first_source, first_target = first_source + source[-1] + 1, first_target + target[-1] + 1
+    return sorted(found, key=lambda pair: pair[::-1])
+
+
+def _words(pieces: list[str], subwords: Subwords) -> list[int]:
+    """The number of the word that each subword belongs to."""
+    numbers = [0]
+    text = False  # whether the word has any yet
+    for before, piece in pairwise([*pieces, ""]):
+        text = text or bool(subwords.join([before]))
+        begins = text and piece != "" and subwords.begins_word(piece, before)
+        numbers.append(numbers[-1] + begins)
+        text = text and not begins
+    return numbers[: max(1, len(pieces))]

@@ -10,15 +10,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+import torch
+
 from ..files import atomic_write
-from .loading import add_model_arguments, add_search_arguments, load_translator
-from .translator import Translator
+from .alignment import word_links
+from .arguments import add_model_arguments, add_n_best_arguments, add_search_arguments
+from .loading import load_translator
+from .translator import Translation, Translator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin translate``."""
     add_model_arguments(parser)
     add_search_arguments(parser)
+    add_n_best_arguments(parser)
     parser.add_argument("--input", type=Path, help="one sentence a line; default: standard input")
     parser.add_argument("--output", type=Path, help="default: standard output")
     parser.add_argument(
@@ -46,8 +51,9 @@ def main(args: argparse.Namespace) -> None:
     name = str(args.input or "standard input")
     with args.input.open("rb") if args.input else contextlib.nullcontext(sys.stdin.buffer) as lines:
         translator = load_translator(args)
+        torch.manual_seed(args.seed)
         size = args.buffer or (1 if lines.isatty() else 1000)
-        found = translated(translator, blocks(sentences(lines, name), size))
+        found = translated(translator, blocks(sentences(lines, name), size), args)
         if args.output:
             output: Path = args.output
             if output.is_symlink():
@@ -63,11 +69,31 @@ def main(args: argparse.Namespace) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def translated(translator: Translator, blocks: Iterator[list[str]]) -> Iterator[str]:
-    """The translations, one line for each sentence, in order."""
+def translated(
+    translator: Translator, blocks: Iterator[list[str]], args: argparse.Namespace
+) -> Iterator[str]:
+    """The translations in order: a line for each sentence, or several with ``--nbest``."""
+    number = 0
     for block in blocks:
-        for translation in translator.translate(block):
-            yield f"{translation.text}\n"
+        prefixes = None
+        if args.prefix:
+            prefixes = [line.partition("\t")[2] for line in block]
+            block = [line.partition("\t")[0] for line in block]
+        for found in translator.n_best(block, args.nbest or 1, prefixes):
+            for translation in found:
+                fields = _fields(translator, translation, args)
+                yield " ||| ".join([str(number), *fields] if args.nbest else fields[:-1]) + "\n"
+            number += 1
+
+
+def _fields(
+    translator: Translator, translation: Translation, args: argparse.Namespace
+) -> list[str]:
+    """Text, alignment if there is one, and score."""
+    links = word_links(translation, translator.subwords) if args.print_alignment else []
+    aligned = [" ".join(f"{source}-{target}" for source, target in links)]
+    score = f"{translation.score:.4f}"
+    return [translation.text, *(aligned if args.print_alignment else []), score]
 
 
 def sentences(lines: IO[bytes], name: str) -> Iterator[str]:

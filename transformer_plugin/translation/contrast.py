@@ -16,9 +16,10 @@ from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
 from ..files import atomic_write
+from .arguments import add_model_arguments
 from .batching import batches_by_length, token_ids
 from .contrastive_pairs import Pair, read_pairs
-from .loading import Loaded, add_model_arguments, load_models
+from .loading import Loaded, load_models
 
 _BATCH_TOKENS = 4000  # tokens of the longer side, with padding, that are scored together
 _FAR = 16  # words; larger distances are counted as this one

@@ -16,50 +16,11 @@ from fairseq.models import BaseFairseqModel
 
 from .. import components  # noqa: F401  (registers the task)
 from ..checkpoints.fairseq_loading import protect_loading
-from ..decode_precision import PRECISIONS
 from ..languages import check_languages
+from .arguments import add_model_arguments, add_n_best_arguments, add_search_arguments
 from .subwords import Prepared, Subwords, load_subwords
 from .translator import Translator
-
-
-def add_model_arguments(parser: argparse.ArgumentParser, data: str = "data") -> None:
-    """Adds the options for models and data; ``data`` is an argument or an option, ``--data``."""
-    required: dict[str, Any] = {"required": True} if data.startswith("--") else {}
-    parser.add_argument(data, type=Path, help="binarised data with its dictionaries", **required)
-    parser.add_argument("--path", required=True, help="checkpoint; several, A.pt:B.pt: an ensemble")
-    parser.add_argument("-s", "--source-lang", help="default: that of the data")
-    parser.add_argument("-t", "--target-lang", help="default: that of the data")
-    parser.add_argument(
-        "--subwords",
-        type=Path,
-        help="folder of the subword model; default:"
-        " subwords/ beside the data, where recipes/prepare.sh puts it",
-    )
-    parser.add_argument(
-        "--lowercase",
-        action="store_true",
-        help="convert the text to lower case; default: as in clean/report.json beside the data",
-    )
-    parser.add_argument("--cpu", action="store_true", help="do not use a GPU")
-
-
-def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the search."""
-    parser.add_argument("--beam", type=int, default=4, help="section 6.1 (default %(default)s)")
-    parser.add_argument(
-        "--lenpen",
-        type=float,
-        default=0.6,
-        help="length penalty alpha, section 6.1 (default %(default)s)",
-    )
-    parser.add_argument("--decode-precision", choices=PRECISIONS, help="default: the checkpoint's")
-    parser.add_argument(
-        "--part-length",
-        type=int,
-        default=500,
-        metavar="SUBWORDS",
-        help="a longer line is translated in parts (default %(default)s)",
-    )
+from .unknown_words import read_replacements
 
 
 @dataclass(frozen=True)
@@ -111,17 +72,59 @@ def load_models(args: argparse.Namespace) -> Loaded:
 
 
 def load_translator(args: argparse.Namespace) -> Translator:
-    """The translator for the options of ``add_model_arguments`` and ``add_search_arguments``.
+    """The translator for the options of ``add_model_arguments`` and ``add_search_arguments``, and
+    of ``add_n_best_arguments`` where they are given.
 
     Raises:
         FileNotFoundError: see ``load_models``.
         ValueError: see ``load_models``, or an option has an invalid value.
     """
-    if args.beam < 1 or not math.isfinite(args.lenpen):
-        raise ValueError("--beam must be at least 1, and --lenpen a finite number")
+    number = getattr(args, "nbest", None) or 1
+    if getattr(args, "sampling", False):
+        args.beam = number
+    _check_search(args, number)
+    replacements = read_replacements(getattr(args, "replace_unk", None))
     loaded = load_models(args)
     generator = loaded.task.build_generator(loaded.models, loaded.cfg.generation)
-    return Translator(loaded.task, loaded.models, generator, loaded.source, args.part_length)
+    return Translator(
+        *(loaded.task, loaded.models, generator, loaded.source, args.part_length),
+        target_subwords=loaded.target,
+        replacements=replacements,
+    )
+
+
+def load(data: Path | str, path: Path | str, **options: Any) -> Translator:
+    """A translator, for use in Python.
+
+    Args:
+        data: binarised data with its dictionaries.
+        path: checkpoint; several, A.pt:B.pt: an ensemble.
+        options: those of ``transformer-plugin translate``, as ``beam=8`` or
+            ``print_alignment=True``.
+
+    Raises:
+        FileNotFoundError: see ``load_models``.
+        ValueError: see ``load_translator``, or there is no such option.
+    """
+    parser = argparse.ArgumentParser()
+    for add in (add_model_arguments, add_search_arguments, add_n_best_arguments):
+        add(parser)
+    args = parser.parse_args([str(data), "--path", str(path)])
+    for name, value in options.items():
+        if not hasattr(args, name):
+            known = ", ".join(vars(args))
+            raise ValueError(f"there is no option '{name}': expected one of {known}")
+        setattr(args, name, value)
+    return load_translator(args)
+
+
+def _check_search(args: argparse.Namespace, number: int) -> None:
+    if args.beam < 1 or not math.isfinite(args.lenpen):
+        raise ValueError("--beam must be at least 1, and --lenpen a finite number")
+    if number < 1 or number > args.beam:
+        raise ValueError(f"--nbest must be from 1 to --beam, {args.beam}")
+    if not 0 < getattr(args, "temperature", 1.0) < math.inf:
+        raise ValueError("--temperature must be positive")
 
 
 def _load_model(path: str, task: tasks.FairseqTask) -> BaseFairseqModel:
@@ -134,11 +137,26 @@ def _load_model(path: str, task: tasks.FairseqTask) -> BaseFairseqModel:
 def _configuration(args: argparse.Namespace) -> Any:
     """The configuration of fairseq-interactive."""
     words = [str(args.data), "--task", "vaswani_translation", "--path", args.path]
-    names = ("beam", "lenpen", "max_len_own", "source_lang", "target_lang", "decode_precision")
+    names = (
+        "beam",
+        "lenpen",
+        "max_len_own",
+        "source_lang",
+        "target_lang",
+        "decode_precision",
+        "nbest",
+        "sampling_topk",
+        "sampling_topp",
+        "temperature",
+        "lm_path",
+        "lm_weight",
+    )
     for name in names:
         if (value := getattr(args, name, None)) is not None:
-            words += [f"--{name.replace('_', '-')}", str(value)]
-    words += ["--cpu"] if args.cpu else []
+            words += [f"--{name.replace('_', '-')}={value}"]
+    words += [f"--{name}" for name in ("cpu", "sampling") if getattr(args, name, False)]
+    if getattr(args, "print_alignment", False) or getattr(args, "replace_unk", None) is not None:
+        words.append("--print-alignment")
     parser = options.get_interactive_generation_parser()
     given = options.parse_args_and_arch(parser, words)
     with warnings.catch_warnings():

@@ -14,7 +14,8 @@ import sys
 from typing import Any, cast
 
 from .alignment import alignment
-from .loading import add_model_arguments, add_search_arguments, load_translator
+from .arguments import add_model_arguments, add_search_arguments
+from .loading import load_translator
 from .request_queue import Answer, Job, RequestQueue
 from .translator import Part, Translation, Translator
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from fairseq import tasks, utils
@@ -12,8 +13,10 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
 from ..generator import CALL_TOKENS
+from ..word_alignment import Link
 from .batching import batches_by_length, token_ids
 from .subwords import Subwords
+from .unknown_words import replaced
 
 _SENTENCE_ENDS = (".", "!", "?", "。", "！", "？")
 
@@ -28,6 +31,7 @@ class Part:
         source_tokens: ids with end of sentence, ``[S]``.
         target_tokens: ids with end of sentence, ``[T]``.
         score: log-probability over the length penalty.
+        links: a source subword for each target subword, where alignments are asked for.
     """
 
     source: list[str]
@@ -35,6 +39,7 @@ class Part:
     source_tokens: Tensor
     target_tokens: Tensor
     score: float
+    links: list[Link] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,11 @@ class Translation:
 
     text: str
     parts: list[Part]
+
+    @property
+    def score(self) -> float:
+        """The sum of its parts' scores."""
+        return sum(part.score for part in self.parts)
 
 
 class Translator:
@@ -54,6 +64,8 @@ class Translator:
         generator: beam search, as ``task.build_generator`` makes it.
         subwords: the subword model of the training text.
         part_length: sentences with more subwords are translated in parts.
+        target_subwords: the subword model for the beginnings of translations.
+        replacements: of source words, for unknown words; None: these stay as they are.
     """
 
     def __init__(
@@ -63,8 +75,11 @@ class Translator:
         generator: nn.Module,
         subwords: Subwords,
         part_length: int = 500,
+        target_subwords: Subwords | None = None,
+        replacements: Mapping[str, str] | None = None,
     ) -> None:
         self.task, self.models, self.generator, self.subwords = task, models, generator, subwords
+        self.target_subwords, self.replacements = target_subwords or subwords, replacements
         limits = [utils.resolve_max_positions(model.max_positions()) for model in models]
         longest = min(utils.resolve_max_positions(*limits)[0] - 1, part_length)
         if longest < 1:
@@ -72,20 +87,45 @@ class Translator:
         self.part_length = longest
         self.device = next(models[0].parameters()).device
 
-    def translate(self, sentences: Sequence[str]) -> list[Translation]:
-        """The best translation of each sentence."""
+    def translate(
+        self, sentences: Sequence[str], prefixes: Sequence[str] | None = None
+    ) -> list[Translation]:
+        """The best translation of each sentence; see ``n_best``."""
+        return [found[0] for found in self.n_best(sentences, 1, prefixes)]
+
+    def n_best(
+        self, sentences: Sequence[str], number: int, prefixes: Sequence[str] | None = None
+    ) -> list[list[Translation]]:
+        """The best translations of each sentence, best first; or those drawn at random.
+
+        Args:
+            number: at most so many of each; one of an empty sentence.
+            prefixes: the words that the translations of each must begin with.
+        """
         read = [self.read(sentence) for sentence in sentences]
+        beginnings = [self.target_subwords.split(prefix) for prefix in prefixes or ()]
         flat = [part for parts in read for part in parts]
-        beams = self.search([tokens for _, tokens in flat])
+        first: list[list[str]] = [[] for _ in flat]
+        place = 0
+        for parts, beginning in zip(read, beginnings or [[]] * len(read), strict=True):
+            if parts:
+                first[place] = beginning
+            place += len(parts)
+        beams = self.search([tokens for _, tokens in flat], first)
         found = iter(
-            self.part(pieces, tokens, hypotheses[0])
-            for (pieces, tokens), hypotheses in zip(flat, beams, strict=True)
+            [self.part(*part, h, begun) for h in beam[:number]]
+            for part, beam, begun in zip(flat, beams, first, strict=True)
         )
+        return [self._ranked([next(found) for _ in parts]) for parts in read]
+
+    def _ranked(self, parts: list[list[Part]]) -> list[Translation]:
+        """Translations of the best part each, then of the second best, and so on; of a part that
+        has fewer, the last again."""
         translations = []
-        for parts in read:
-            done = [next(found) for _ in parts]
-            text = " ".join(self.subwords.join(part.target) for part in done)
-            translations.append(Translation(text, done))
+        for rank in range(max([1, *map(len, parts)])):
+            chosen = [ranked[min(rank, len(ranked) - 1)] for ranked in parts]
+            text = " ".join(self.subwords.join(part.target) for part in chosen)
+            translations.append(Translation(text, chosen))
         return translations
 
     def read(self, sentence: str) -> list[tuple[list[str], Tensor]]:
@@ -94,9 +134,16 @@ class Translator:
         parts = self._parts(self.subwords.split(sentence))
         return [(part, token_ids(part, dictionary)) for part in parts]
 
-    def search(self, sentences: Sequence[Tensor]) -> list[list[dict[str, Tensor]]]:
-        """The hypotheses for token sequences ``[S]``, in fairseq's form, best first."""
-        results: list[list[dict[str, Tensor]]] = [[] for _ in sentences]
+    def search(
+        self, sentences: Sequence[Tensor], beginnings: Sequence[Sequence[str]] = ()
+    ) -> list[list[dict[str, Any]]]:
+        """The hypotheses for token sequences ``[S]``, in fairseq's form, best first.
+
+        Args:
+            beginnings: subwords that the hypotheses of each must begin with.
+        """
+        target = self.task.target_dictionary
+        results: list[list[dict[str, Any]]] = [[] for _ in sentences]
         for numbers in batches_by_length([len(s) for s in sentences], CALL_TOKENS):
             batch = [sentences[i] for i in numbers]
             source = data_utils.collate_tokens(
@@ -111,17 +158,32 @@ class Translator:
                     "src_lengths": lengths.to(self.device),
                 }
             }
-            found = self.task.inference_step(self.generator, self.models, sample)
+            prefix = None
+            if any(beginnings):
+                ids = [token_ids(beginnings[i], target)[:-1] for i in numbers]
+                prefix = data_utils.collate_tokens(ids, target.pad()).to(self.device)
+            found = self.task.inference_step(self.generator, self.models, sample, prefix)
             for i, hypotheses in zip(numbers, found, strict=True):
                 results[i] = hypotheses
         return results
 
-    def part(self, source: list[str], tokens: Tensor, hypothesis: dict[str, Tensor]) -> Part:
+    def part(
+        self,
+        source: list[str],
+        tokens: Tensor,
+        hypothesis: dict[str, Any],
+        beginning: Sequence[str] = (),
+    ) -> Part:
         """A hypothesis of ``search`` for ``tokens``, the ids of the subwords ``source``."""
         dictionary: Dictionary = self.task.target_dictionary
         target = hypothesis["tokens"].cpu()
         pieces = [dictionary[i] for i in target.tolist() if i != dictionary.eos()]
-        return Part(source, pieces, tokens, target, float(hypothesis["score"]))
+        pieces[: len(beginning)] = beginning[: len(pieces)]  # also what the dictionary lacks
+        links = [Link(*pair) for pair in hypothesis["alignment"]]
+        if self.replacements is not None:
+            unknown = dictionary.unk_word
+            pieces = replaced(pieces, source, links, unknown, self.replacements)
+        return Part(source, pieces, tokens, target, float(hypothesis["score"]), links)
 
     def _parts(self, pieces: list[str]) -> Iterator[list[str]]:
         """Splits subwords into parts of at most ``part_length``, after sentences or else words."""

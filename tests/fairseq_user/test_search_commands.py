@@ -1,0 +1,112 @@
+"""fairseq-generate and fairseq-interactive with what the plugin's own search can do."""
+
+import re
+
+import pytest
+from fairseq_commands import PLUGIN, generate, last_line, run, train
+
+RAW = ("--dataset-impl", "raw")
+FUSED = ("--lm-weight", "0.5", "--nbest", "2", "--print-alignment")
+
+
+@pytest.fixture(scope="module")
+def language_model(corpus, made_once):
+    """Of the target language, with the data's dictionary."""
+
+    def make(folder):
+        run(
+            *("fairseq-preprocess", "--only-source", "--srcdict", corpus / "data/dict.en.txt"),
+            *("--trainpref", corpus / "train.en", "--destdir", folder / "data"),
+        )
+        run(
+            *("fairseq-train", folder / "data", "--user-dir", PLUGIN[1], "--cpu"),
+            *("--task", "language_modeling", "--sample-break-mode", "eos"),
+            *("--tokens-per-sample", "16", "--arch", "transformer_lm", "--decoder-layers", "1"),
+            *("--decoder-embed-dim", "32", "--decoder-ffn-embed-dim", "32"),
+            *("--decoder-attention-heads", "2", "--optimizer", "adam", "--lr", "0.01"),
+            *("--max-tokens", "300", "--max-update", "20", "--num-workers", "0"),
+            *("--save-dir", folder, "--disable-validation", "--no-epoch-checkpoints"),
+        )
+
+    return made_once("fairseq_user_lm", make) / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="module")
+def data_with_words(corpus, tmp_path_factory):
+    """The data with the dictionary where fairseq-generate looks for a language model's."""
+    folder = tmp_path_factory.mktemp("data_with_words")
+    for path in (corpus / "data").iterdir():
+        (folder / path.name).symlink_to(path)
+    (folder / "dict.txt").symlink_to(corpus / "data/dict.en.txt")
+    return folder
+
+
+def interactive(data, checkpoint, corpus, *extra, status=0):
+    return run(
+        *("fairseq-interactive", data, *PLUGIN, "--path", checkpoint, "--cpu"),
+        *("--input", corpus / "test.de", *extra),
+        status=status,
+    )
+
+
+def translations(done):
+    """Hypotheses and alignments of each sentence, in their order, scores to 4 digits."""
+    assert "own search is used" not in done.stdout + done.stderr
+    lines = [line for line in done.stdout.splitlines() if line[:2] in ("H-", "A-")]
+    lines = [re.sub(r"\t(-\d+\.\d{3})\d+\t", r"\t\1\t", line) for line in lines]
+    return sorted(lines, key=lambda line: int(line[2:].partition("\t")[0]))
+
+
+def test_fusion_and_alignments_in_both_commands(
+    language_model, data_with_words, checkpoint, corpus
+):
+    lm = ("--lm-path", language_model, *FUSED)
+    fused = translations(generate(data_with_words, checkpoint, *lm))
+    assert len(fused) == 30 * 4 and all(line[0] == "HA"[i % 2] for i, line in enumerate(fused))
+    assert fused == translations(interactive(corpus / "data", checkpoint, corpus, *lm))
+    plain = translations(generate(corpus / "data", checkpoint, *FUSED))
+    assert len(plain) == 30 * 4 and plain != fused
+
+
+def test_what_fairseq_would_not_find(language_model, checkpoint, corpus, data):
+    done = generate(data, checkpoint, "--lm-path", language_model, status=1)
+    assert f"cp {data}/dict.en.txt {data}/dict.txt" in last_line(done)
+    soft = interactive(data, checkpoint, corpus, "--print-alignment", "soft", status=1)
+    assert "fairseq-interactive prints hard alignments alone" in last_line(soft)
+    none = interactive(data, checkpoint, corpus, "--lm-path", checkpoint, status=1)
+    assert "expected a model of --task language_modeling" in last_line(none)
+
+
+def test_draws_are_the_plugins(checkpoint, data):
+    words = ("--sampling", "--beam", "3", "--nbest", "3")
+    drawn = translations(generate(data, checkpoint, *words, "--seed", "3"))
+    assert len(drawn) == 90
+    assert drawn == translations(generate(data, checkpoint, *words, "--seed", "3"))
+
+
+def test_unknown_words_are_replaced(corpus, checkpoint, tmp_path):
+    run(
+        *("fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", corpus / "test", *RAW),
+        *("--srcdict", corpus / "data/dict.de.txt", "--tgtdict", corpus / "data/dict.en.txt"),
+        *("--destdir", tmp_path),
+    )
+    words = (*RAW, "--unkpen", "-50", "--print-alignment", "--replace-unk", "")
+    done = run(*("fairseq-generate", tmp_path, *PLUGIN, "--path", checkpoint, "--cpu", *words))
+    kinds = {kind: {} for kind in "SHA"}
+    for line in done.stdout.splitlines():
+        if line[:1] in kinds and line[1:2] == "-":
+            number, text = line[2:].split("\t")[0], line.split("\t")[-1]
+            kinds[line[0]][number] = text.split()
+    assert len(kinds["H"]) == 30
+    for number, target in kinds["H"].items():
+        source = kinds["S"][number]
+        pairs = [pair.split("-") for pair in kinds["A"][number]]
+        assert target == [source[int(place)] for place, _ in pairs]
+    joined = generate(tmp_path, checkpoint, *words, status=1)
+    assert "use transformer-plugin translate --replace-unk" in last_line(joined)
+
+
+def test_batches_in_buckets_are_refused(data, tmp_path):
+    assert "--num-batch-buckets" in last_line(
+        train(data, tmp_path, "--num-batch-buckets", "3", status=1)
+    )

@@ -1,0 +1,144 @@
+"""Several translations of a line, aligned words, prefixes and draws, from raw text."""
+
+import dataclasses
+
+import pytest
+from fairseq_commands import PLUGIN, run
+
+from transformer_plugin import cli
+from transformer_plugin.translation.alignment import alignment, word_links
+from transformer_plugin.translation.loading import load
+from transformer_plugin.translation.unknown_words import read_replacements
+
+TEXT = "the cat sees .\n\nthe quick dog's house (so) and the naïve cat slowly sees .\ncat\n"
+
+
+@pytest.fixture(scope="module")
+def experiment(prepared):
+    return prepared("sentencepiece")
+
+
+@pytest.fixture
+def translated(tmp_path):
+    """translated(run, *flags, text=...) is what the command writes, line by line."""
+
+    def translate(run, *flags, text=TEXT):
+        (tmp_path / "text").write_text(text, encoding="utf-8")
+        words = [run / "data-bin", "--path", run / "checkpoints/averaged.pt", "--cpu"]
+        words += ["--input", tmp_path / "text", "--output", tmp_path / "found", *flags]
+        assert cli.main(["translate", *map(str, words)]) == 0
+        return (tmp_path / "found").read_text(encoding="utf-8").split("\n")[:-1]
+
+    return translate
+
+
+def in_python(run, **options):
+    return load(run / "data-bin", run / "checkpoints/averaged.pt", cpu=True, **options)
+
+
+def test_n_best_lists_are_fairseq_generates(experiment, translated):
+    text = (experiment / "raw/test.en").read_text(encoding="utf-8")
+    found = [line.split(" ||| ") for line in translated(experiment, "--nbest", "3", text=text)]
+    log = run(
+        *("fairseq-generate", experiment / "data-bin", "--cpu", *PLUGIN, "--nbest", "3"),
+        *("--path", experiment / "checkpoints/averaged.pt", "--remove-bpe", "sentencepiece"),
+    ).stdout
+    expected = [line[2:].split("\t") for line in log.splitlines() if line[:2] == "D-"]
+    expected.sort(key=lambda fields: int(fields[0]))  # stable: best first
+    assert len(found) == 3 * len(text.splitlines()) == len(expected)
+    for (line, translation, score), (number, in_base_2, other) in zip(found, expected, strict=True):
+        assert (line, translation) == (number, other)
+        assert float(score) == pytest.approx(float(in_base_2) * 0.693147, abs=2e-4)
+    best = [translation for _, translation, _ in found][::3]
+    assert best == translated(experiment, text=text)
+
+
+def test_words_are_aligned(run_folder, translated):
+    """By the largest weights over a word-by-word count of the subwords."""
+    moses = "moses" in run_folder.parent.name
+    translator = in_python(run_folder, print_alignment=True)
+    for line in filter(None, TEXT.splitlines()):
+        (found,) = translator.translate([line])
+        (part,) = found.parts
+        weights = alignment(translator.models[0], part)[-1]  # [T, S]
+        numbers = []
+        for pieces in (part.source, part.target):
+            starts = [
+                i == 0 or not pieces[i - 1].endswith("@@") if moses else piece.startswith("▁")
+                for i, piece in enumerate(pieces)
+            ]
+            numbers.append([sum(starts[: i + 1]) - 1 for i in range(len(pieces))])
+        expected = {
+            (numbers[0][int(row[:-1].argmax())], number)
+            for row, number in zip(weights[:-1], numbers[1], strict=True)
+        }
+        assert set(word_links(found, translator.subwords)) == expected and expected
+        printed = translated(run_folder, "--print-alignment", text=f"{line}\n")
+        pairs = sorted(expected, key=lambda pair: pair[::-1])
+        assert printed == [f"{found.text} ||| {' '.join(f'{s}-{t}' for s, t in pairs)}"]
+    assert translated(run_folder, "--print-alignment", text="\n") == [" ||| "]
+
+
+def test_words_of_a_line_in_parts_are_counted_through(experiment):
+    translator = in_python(experiment, print_alignment=True, part_length=6, beam=1)
+    (found,) = translator.translate(["the cat sees the cat . the cat slowly ."])
+    assert len(found.parts) > 2
+    links = word_links(found, translator.subwords)
+    last = max(source for source, _ in links), max(target for _, target in links)
+    assert last[0] > 6 and last[1] <= len(found.text.split()) - 1
+
+
+def test_draws(experiment, translated):
+    best = translated(experiment, "--beam", "1")
+    assert translated(experiment, "--sampling", "--sampling-topk", "1") == best
+    drawn = translated(experiment, "--sampling", "--nbest", "5", "--temperature", "2")
+    assert len(drawn) == 5 * 3 + 1  # the empty line has one
+    assert len({line.split(" ||| ")[1] for line in drawn}) > 8
+    again = translated(experiment, "--sampling", "--nbest", "5", "--temperature", "2")
+    assert again == drawn
+    flags = ("--sampling", "--nbest", "5", "--temperature", "2", "--seed", "2")
+    assert translated(experiment, *flags) != drawn
+
+
+def test_a_translation_begins_as_it_must(run_folder, translated):
+    text = "the cat sees .\tschnelle Hündin\nthe cat sees .\t\nthe cat sees .\ncat\t☃\n"
+    found = translated(run_folder, "--prefix", text=text)
+    lower = "moses" in run_folder.parent.name
+    assert found[0].startswith("schnelle hündin" if lower else "schnelle Hündin")
+    assert found[1] == found[2] == translated(run_folder, text="the cat sees .\n")[0]
+    assert found[3].startswith("☃") and len(found[0]) > len("schnelle Hündin")
+    long = " ".join(["schnelle"] * 70)
+    (line,) = translated(run_folder, "--prefix", text=f"cat\t{long}\n")
+    assert line.startswith(long)
+
+
+def test_unknown_words_are_replaced(experiment, tmp_path):
+    """By a search that prefers unknown words to all others."""
+    (tmp_path / "words").write_text("▁cat Katze\n", encoding="utf-8")
+    for file in ("", str(tmp_path / "words")):
+        translator = in_python(experiment, replace_unk=file)
+        rules = dataclasses.replace(translator.generator.rules, unknown_penalty=-50)
+        translator.generator.rules = rules
+        (found,) = translator.translate(["cat ☃ cat"])
+        (part,) = found.parts
+        expected = [part.source[link.source] for link in part.links]
+        assert part.target == ["Katze" if file and x == "▁cat" else x for x in expected]
+        assert len(part.target) > 3 and "<unk>" not in found.text
+    (tmp_path / "words").write_text("cat Katze\nhouse\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"words, line 2: expected a source word and its transl"):
+        read_replacements(str(tmp_path / "words"))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"nbest": 5}, "--nbest must be from 1 to --beam, 4"),
+        ({"temperature": 0}, "--temperature must be positive"),
+        ({"sampling_topk": 5}, "--sampling-topp need --sampling"),
+        ({"beams": 5}, "there is no option 'beams': expected one of data, path"),
+        ({"lm_path": "/nowhere"}, "/nowhere"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(experiment, options, message):
+    with pytest.raises((ValueError, OSError), match=message):
+        in_python(experiment, **options)

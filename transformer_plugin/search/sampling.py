@@ -1,0 +1,43 @@
+"""Tokens drawn at random from a model's distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which tokens may be drawn; all by default.
+
+    Attributes:
+        top_k: the likeliest, so many.
+        top_p: the fewest likeliest whose probabilities sum up to it (Holtzman et al. 2020).
+    """
+
+    top_k: int | None = None
+    top_p: float | None = None
+
+    def draw(self, log_p: Tensor, number: int) -> tuple[Tensor, Tensor]:
+        """Draws from each row of log-probabilities, ``[R, V]``, with replacement.
+
+        Random numbers are used as by fairseq, so that a seed gives the same draws.
+
+        Returns:
+            Log-probabilities and classes of the draws, ``[R, number]``.
+        """
+        classes: Tensor | None = None
+        if self.top_p is not None:
+            log_p, classes = log_p.sort(dim=1, descending=True)
+            before = log_p.exp().cumsum(dim=1).roll(1, dims=1)
+            before[:, 0] = 0
+            kept = before < self.top_p
+            width = int(kept.sum(dim=1).max())
+            log_p = log_p.masked_fill(~kept, -torch.inf)[:, :width]
+        elif self.top_k is not None:
+            log_p, classes = log_p.topk(min(self.top_k, log_p.size(1)), dim=1)
+        drawn = torch.multinomial(log_p.exp(), number, replacement=True)
+        found = drawn if classes is None else classes.gather(1, drawn)
+        return log_p.gather(1, drawn), found

@@ -1,0 +1,100 @@
+"""What a search may do beside translating: alignments and shallow fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairseq import utils
+from fairseq.models import FairseqLanguageModel
+from fairseq.tasks.translation import TranslationTask
+from omegaconf import DictConfig
+from torch import nn
+
+from .language_model import check_dictionary, load_language_model
+from .refusal import Refusal
+from .word_alignment import check_replacement
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What a search may do beside translating.
+
+    Attributes:
+        alignment: ``hard``: each target token's source token; ``soft``: its weights.
+        num_aligned: how many hypotheses of each sentence, the best ones, get an alignment.
+        language_model: fairseq's, for shallow fusion.
+        lm_weight: its weight.
+    """
+
+    alignment: str | None = None
+    num_aligned: int = 1
+    language_model: FairseqLanguageModel | None = None
+    lm_weight: float = 1.0
+
+
+def check_before_loading(generation: Mapping[str, Any], data: str, target: str) -> None:
+    """Checks what fairseq-generate loads before it asks for a search.
+
+    Args:
+        generation: its options.
+        data: the folder of the binarised data.
+        target: language.
+
+    Raises:
+        Refusal: fairseq would not find it.
+    """
+    words = Path(utils.split_paths(data)[0])
+    if generation.get("lm_path") and not (words / "dict.txt").exists():
+        raise Refusal(
+            f"--lm-path: fairseq-generate looks for the language model's words in {words}/dict.txt:"
+            f" cp {words}/dict.{target}.txt {words}/dict.txt"
+        )
+    _check_replacement_file(generation)
+
+
+def _check_replacement_file(generation: Mapping[str, Any]) -> None:
+    if generation.get("replace_unk") == "@@ ":  # what fairseq makes of it without a value
+        raise Refusal("--replace-unk needs a file of words and their translations, or '' for none")
+
+
+def extras_of(
+    options: Mapping[str, Any],
+    given: Mapping[str, Any],
+    task: TranslationTask,
+    model: nn.Module,
+) -> Extras:
+    """What the options of a command ask for.
+
+    Args:
+        options: fairseq's, of generation.
+        given: ``lm_model`` and ``lm_weight``, where fairseq has loaded the language model.
+        model: a translation model.
+
+    Raises:
+        Refusal: the language model has another dictionary, or fairseq's command cannot do what is
+            asked for.
+    """
+    language_model, path = given.get("lm_model"), options.get("lm_path")
+    if language_model is not None:
+        check_dictionary(language_model, task.target_dictionary)
+    elif path is not None:  # fairseq-interactive does not load it
+        language_model = load_language_model(path, task.target_dictionary)
+        language_model.to(next(model.parameters()).device)
+    alignment = options.get("print_alignment")
+    cfg: Any = task.cfg._get_root() if isinstance(task.cfg, DictConfig) else {}
+    is_interactive = cfg.get("common_eval", {}).get("path") and not task.datasets
+    if alignment == "soft" and is_interactive:
+        raise Refusal("--print-alignment soft: fairseq-interactive prints hard alignments alone")
+    if options.get("replace_unk") is not None:
+        _check_replacement_file(options)
+        check_replacement(task.datasets.values(), cfg)
+        alignment = alignment or "hard"
+    return Extras(
+        alignment,
+        options.get("nbest", 1),
+        language_model,
+        given.get("lm_weight", options.get("lm_weight", 0.0)),
+    )

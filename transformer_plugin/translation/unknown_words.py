@@ -1,0 +1,46 @@
+"""Unknown words of a translation, replaced by what they are aligned to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..word_alignment import Link
+
+
+def read_replacements(path: str | None) -> dict[str, str] | None:
+    """The words of ``--replace-unk FILE`` with their translations; None without the option.
+
+    Raises:
+        ValueError: a line is no pair.
+    """
+    if not path:
+        return None if path is None else {}
+    pairs = {}
+    text = Path(path).read_text(encoding="utf-8")
+    for number, line in enumerate(text.splitlines(), start=1):
+        pair = line.split()
+        if len(pair) != 2:
+            raise ValueError(
+                f"{path}, line {number}: expected a source word and its translation, not"
+                f" {len(pair)} words"
+            )
+        pairs[pair[0]] = pair[1]
+    return pairs
+
+
+def replaced(
+    target: Sequence[str],
+    source: Sequence[str],
+    links: Sequence[Link],
+    unknown: str,
+    replacements: Mapping[str, str],
+) -> list[str]:
+    """Subwords of a translation, each unknown one replaced by the source subword it is aligned to,
+    or by that one's replacement."""
+    found = list(target)
+    for link in links:
+        if found[link.target] == unknown:
+            piece = source[link.source]
+            found[link.target] = replacements.get(piece, piece)
+    return found

@@ -1,0 +1,91 @@
+"""Alignments of source and target tokens, by the attention of the last decoder layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from fairseq import utils
+from fairseq.data import data_utils
+from torch import Tensor
+
+from .model import VaswaniTransformer
+from .refusal import Refusal
+
+
+class Link(NamedTuple):
+    """A pair of aligned tokens, counted from 0.
+
+    As an index it is its source's, by which fairseq's ``--replace-unk`` finds the source word.
+    """
+
+    source: int
+    target: int
+
+    def __index__(self) -> int:
+        return self.source
+
+
+def add_alignments(
+    models: Sequence[VaswaniTransformer],
+    kind: str,
+    source: Tensor,
+    hypotheses: Sequence[dict[str, Any]],
+    pad: int,
+    eos: int,
+) -> None:
+    """Adds ``attention``, ``[S, T]``, and ``alignment`` to hypotheses in fairseq's form.
+
+    Args:
+        models: those that translated.
+        kind: ``hard``: a ``Link`` for each target token; ``soft``: weights as fairseq prints them.
+        source: ids with end of sentence, padded, ``[B, S]``.
+        hypotheses: a translation of each.
+    """
+    extract = {"hard": utils.extract_hard_alignment, "soft": utils.extract_soft_alignment}[kind]
+    source = source[:, source.ne(pad).any(dim=0)]
+    targets = [hypothesis["tokens"] for hypothesis in hypotheses]
+    weights = _source_attention(models, source, targets, pad)
+    for row, each, attention in zip(source.cpu(), hypotheses, weights, strict=True):
+        found = extract(attention, row[row.ne(pad)], each["tokens"], pad, eos)
+        each["attention"] = attention.t()
+        each["alignment"] = [Link(*pair) for pair in found] if kind == "hard" else found
+
+
+@torch.inference_mode()
+def _source_attention(
+    models: Sequence[VaswaniTransformer], source: Tensor, targets: Sequence[Tensor], pad: int
+) -> list[Tensor]:
+    """Encoder-decoder weights of the last layer, ``[T, S]`` for each translation, averaged over the
+    heads and the models; on the CPU."""
+    shifted = data_utils.collate_tokens([each.roll(1) for each in targets], pad).to(source.device)
+    mean = torch.zeros(())
+    for model in models:
+        memory, packing, _ = model.encoder.encode(source)
+        _, _, layers = model.decoder.decode(shifted, memory, packing, need_weights=True)
+        heads = layers[-1][1]
+        assert heads is not None
+        mean = mean + heads.float().mean(dim=1).cpu() / len(models)
+    lengths = source.ne(pad).sum(dim=1).tolist()
+    with torch.inference_mode(False):  # what is made in it, nobody may change
+        return [
+            mean[i, : len(target), :length].clone()
+            for i, (target, length) in enumerate(zip(targets, lengths, strict=True))
+        ]
+
+
+def check_replacement(datasets: Iterable[Any], cfg: Mapping[str, Any]) -> None:
+    """Checks that fairseq's ``--replace-unk`` can find the source words of unknown target words.
+
+    Raises:
+        Refusal: it cannot, as neither in fairseq: subwords are joined first, or the data has no
+            text.
+    """
+    instead = "use transformer-plugin translate --replace-unk, which takes raw text"
+    if cfg.get("common_eval", {}).get("post_process"):
+        raise Refusal(f"--replace-unk counts tokens, and --remove-bpe joins them: {instead}")
+    if any(not hasattr(each.src, "get_original_text") for each in datasets):
+        raise Refusal(
+            f"--replace-unk needs text (--dataset-impl raw), not binarised data: {instead}"
+        )
