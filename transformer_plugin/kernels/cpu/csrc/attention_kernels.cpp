@@ -178,16 +178,6 @@ void attend_back(const Sentences& s, int64_t task, const Number* q, const Number
     write(dv, head.keys, s.d_v, v_gradient + head.v, s.key_row);
 }
 
-// body(task) for each head of each sentence: those of a sentence, whose numbers lie in the same
-// rows, one after another in one thread where there are sentences enough for all threads.
-template <class Body>
-void for_each_head(const Sentences& s, Parallel parallel, int64_t threads, Body body) {
-    const int64_t together = s.count < 4 * threads ? 1 : s.heads;
-    for_each(s.count * s.heads / together, parallel, threads, [=](int64_t group) {
-        for (int64_t task = group * together; task < (group + 1) * together; ++task) body(task);
-    });
-}
-
 }  // namespace
 
 // Its size and where its fields are, which a test compares with Python's.
@@ -197,19 +187,19 @@ extern "C" const int64_t sentences_layout[] = {
     offsetof(Sentences, out_row), offsetof(Sentences, starts), offsetof(Sentences, key_starts),
     offsetof(Sentences, causal), offsetof(Sentences, scale)};
 
-// Functions for each type of number.
+// Functions for each type of number; a task is one head of one sentence.
 #define EXPORT(Number, suffix)                                                                   \
     extern "C" void attend_##suffix(const Sentences* s, Parallel parallel, int64_t threads,      \
                                     const Number* q, const Number* k, const Number* v,           \
                                     Number* out) {                                               \
-        for_each_head(*s, parallel, threads,                                                     \
-                      [=](int64_t task) { attend(*s, task, q, k, v, out); });                    \
+        for_each(s->count * s->heads, parallel, threads,                                         \
+                 [=](int64_t task) { attend(*s, task, q, k, v, out); });                         \
     }                                                                                            \
     extern "C" void attend_back_##suffix(                                                        \
         const Sentences* s, Parallel parallel, int64_t threads, const Number* q,                 \
         const Number* k, const Number* v, const Number* gradient, Number* q_gradient,            \
         Number* k_gradient, Number* v_gradient) {                                                \
-        for_each_head(*s, parallel, threads, [=](int64_t task) {                                 \
+        for_each(s->count * s->heads, parallel, threads, [=](int64_t task) {                     \
             attend_back(*s, task, q, k, v, gradient, q_gradient, k_gradient, v_gradient);        \
         });                                                                                      \
     }
