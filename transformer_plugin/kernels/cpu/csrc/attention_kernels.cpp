@@ -3,16 +3,38 @@
 // Plain C functions for attention.py; tensors are given by their first element.
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
 #include "matrix.h"
-#include "parallel.h"
 #include "vectors.h"
 
 namespace {
+
+// GOMP_parallel, of the OpenMP library that torch works with, whose threads are at hand; calls a
+// function in so many of them. Null: there is none.
+typedef void (*Parallel)(void (*)(void*), void*, unsigned, unsigned);
+
+// body(i) for i below count, each as soon as a thread is free.
+template <class Body>
+void for_each(int64_t count, Parallel parallel, int64_t threads, Body body) {
+    struct Work {
+        std::atomic<int64_t> next;
+        int64_t count;
+        Body& body;
+    } work{{0}, count, body};
+    const auto take_part = [](void* shared) {
+        Work& work = *static_cast<Work*>(shared);
+        for (int64_t i; (i = work.next++) < work.count;) work.body(i);
+    };
+    if (parallel && threads > 1)
+        parallel(take_part, &work, threads, 0);
+    else
+        take_part(&work);
+}
 
 // Rows of a tensor as float32, one behind another, times `factor`. The next head's, on their right,
 // are asked for already.
@@ -58,22 +80,16 @@ struct Sentences {  // as attention.py's
 
 constexpr int64_t kBlock = 64;  // queries of a sentence at a time
 
-// Buffers of one thread, each a multiple of kLanes numbers, in memory that the thread keeps.
-class Scratch {
-   public:
+// Buffers of one thread, in memory that the thread keeps.
+struct Scratch {
+    float* next;
+
     explicit Scratch(int64_t numbers) {
         thread_local std::vector<float> room;
         if (int64_t(room.size()) < numbers) room.resize(numbers);
-        next_ = room.data();
+        next = room.data();
     }
-    float* take(int64_t numbers) {
-        float* const start = next_;
-        next_ += in_lanes(numbers);
-        return start;
-    }
-
-   private:
-    float* next_;
+    float* take(int64_t numbers) { return (next += numbers) - numbers; }
 };
 
 // One head of one sentence: where its numbers start, and how many there are.
