@@ -17,11 +17,12 @@ install: $(INSTALLED)
 $(INSTALLED): setup.py constraints.txt | same-python
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
 	    { echo "$(PYTHON) is not Python 3.11, 3.12 or 3.13: name one that is, as in make PYTHON=python3.12"; exit 2; }
-	$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	$(PIP) torch numpy cython setuptools wheel
-	$(PIP) --no-build-isolation "fairseq-fixed==0.12.3.1"
-	$(PIP) --no-build-isolation -e ".[test,export,serve]"
-	touch $@
+	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
+	@echo "installing torch, fairseq and the plugin into $(VENV), which takes minutes"
+	@$(PIP) torch numpy cython setuptools wheel
+	@$(PIP) --no-build-isolation "fairseq-fixed==0.12.3.1"
+	@$(PIP) --no-build-isolation -e ".[test,export,serve]"
+	@touch $@
 
 # A Python named on the command line is that of .venv, where there is one.
 same-python:
@@ -34,15 +35,15 @@ demo: export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 demo: export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 demo: install
-	recipes/run.sh toy
-	transformer-plugin summary "$${RUNS:-runs}/toy"
+	@recipes/run.sh toy
 
 # The models of the tests are too small for threads to help: a process a core does more.
 test: export OMP_NUM_THREADS ?= 1
 test-slow: export OMP_NUM_THREADS ?= 2
 
 test: install
-	$(BIN)/python -m pytest -m "not slow and not gpu" \
+	@echo "The suite takes about 10 minutes on 2 cores. make test-slow has the long tests."
+	@$(BIN)/python -m pytest -m "not slow and not gpu" \
 	    --numprocesses auto --maxprocesses 8 --dist loadfile
 
 test-slow: install

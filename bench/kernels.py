@@ -51,10 +51,10 @@ def switched_off(name: str) -> Iterator[None]:
     """Within it, the kernels of that file are not used."""
     with ExitStack() as stack:
         for each in REGISTRY:
-            if each.name == name and each.kernel in each.operation.kernels:
-                place = each.operation.kernels.index(each.kernel)
-                each.operation.kernels.remove(each.kernel)
-                stack.callback(each.operation.kernels.insert, place, each.kernel)
+            if each.name == name and each.kernel in each.operation.implementations:
+                place = each.operation.implementations.index(each.kernel)
+                each.operation.implementations.remove(each.kernel)
+                stack.callback(each.operation.implementations.insert, place, each.kernel)
         yield
 
 

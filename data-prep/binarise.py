@@ -106,16 +106,19 @@ def binarise(
             f"[data-bin] dictionary of {' and '.join(sides)}: {len(dictionary):,} types",
             file=sys.stderr,
         )
+    unknown = {}
     for split in SPLITS:
         for language, model in model_of.items():
-            unknown = convert(
+            unknown[f"{split}.{language}"] = convert(
                 f"{split}.{language}",
                 f"{split}.{source}-{target}.{language}",
                 tables[model],
                 load(model),
                 folder,
             )
-            print(f"[data-bin] {split}.{language}: {unknown:,} unknown subwords", file=sys.stderr)
+    found = ", ".join(f"{name} {count:,}" for name, count in unknown.items() if count)
+    if found:
+        print(f"[data-bin] unknown subwords: {found}", file=sys.stderr)
     files = sorted(path for path in folder.iterdir() if path.suffix in (".txt", ".bin", ".idx"))
     text = "".join(f"{checksum(path)}  {path.name}\n" for path in files)
     (folder / CHECKSUMS).write_text(text, encoding="utf-8")

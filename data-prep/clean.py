@@ -146,8 +146,15 @@ def clean(
             report |= clean_train(paths, output, limits, normalise, every, workers)
         elif split not in report:
             report[split] = clean_held_out(paths, output, normalise, workers)
-        summary = ", ".join(f"{name} {count:,}" for name, count in report[split].items() if count)
+    unchanged = []
+    for split, counts in report.items():
+        if set(counts.values()) <= {0, counts["kept"]}:
+            unchanged.append(f"{split} {counts['kept']:,}")
+            continue
+        summary = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
         print(f"[clean] {split}: {summary}", file=sys.stderr)
+    if unchanged:
+        print(f"[clean] all pairs kept: {', '.join(unchanged)}", file=sys.stderr)
     found = {"limits": asdict(limits), "form": asdict(normalise), "pairs": report}
     text = json.dumps(found, indent=1) + "\n"
     (output / "report.json").write_text(text, encoding="utf-8")

@@ -11,7 +11,7 @@ by=epochs
 [[ -z $SAVE_UPDATES ]] || by=updates
 
 stage average --output "$RUN_DIR/checkpoints/averaged.pt" \
-    --input "$RUN_DIR/checkpoints/checkpoint_last.pt" -- \
+    --input "$RUN_DIR/checkpoints/checkpoint_last.pt" --about "the last $AVERAGE checkpoints" -- \
     transformer-plugin average --last "$AVERAGE" --by $by --allow-fewer \
     --checkpoints "$RUN_DIR/checkpoints" --output "$RUN_DIR/checkpoints/averaged.pt"
 perform

@@ -19,7 +19,7 @@ marks=(--remove-bpe "$marks")
 
 checkpoint="$RUN_DIR/checkpoints/averaged.pt"
 stage generate --output "$RUN_DIR/generate.log" --input "$checkpoint" --input "$DATA_DIR/data-bin" \
-    --stdout "$RUN_DIR/generate.log" -- fairseq-generate "$DATA_DIR/data-bin" \
+    --stdout "$RUN_DIR/generate.log" --about "the $EVALUATE set, beam $BEAM" -- fairseq-generate "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
     --path "$checkpoint" --gen-subset "$EVALUATE" --beam "$BEAM" --lenpen "$ALPHA" \

@@ -14,10 +14,12 @@
 [[ $(type -t perform) != function ]] || return 0  # run.sh reads it once for all verbs
 REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 SCRIPT="${0##*/}"
-PLAN=() EXTRA=() WHOLE_RUN=
+PLAN=() EXTRA=() WHOLE_RUN='' SUMMARY=''
 : "${RUNS:=$REPO/runs}"  # the folder that holds one folder per experiment
 : "${DRY_RUN:=0}"        # 1: print the commands, run nothing
 : "${NODE_RANK:=0}"      # number of this machine, where several train together
+: "${VERBOSE:=0}"        # 1: show all that goes to the logs
+export VERBOSE
 
 # die MSG: print what is wrong and stop with status 2.
 die() {
@@ -33,19 +35,22 @@ note() { printf '[%s] %s\n' "$EXPERIMENT" "$*" >&2; }
 # input, nor the command has changed. Options:
 #   --output FILE       the stage must write it
 #   --input PATH        file or folder that the result depends on; several times
-#   --log FILE          both streams of CMD go there, and to the screen
+#   --about TEXT        what the stage does, for the screen
+#   --log FILE          both streams of CMD go there; the screen gets a summary
 #   --stdout FILE       standard output goes there, when CMD has succeeded
 #   --resumes           CMD continues from an output that is there, and adds to the log
 #   --env NAME=VALUE    variable for CMD; several times
 #   --writes-to FOLDER  locked besides RUN_DIR
 stage() { PLAN+=("$#" "$@"); }
 
-# perform: run the stages, in place of this shell; with --dry-run print their commands. RUN_DIR is
-# locked until they end. SIGTERM, SIGINT and SIGUSR1 stop the command that runs: the status is 85.
+# perform: run the stages, in place of this shell, and end with a summary of the set SUMMARY, unless
+# that is empty; with --dry-run print their commands. RUN_DIR is
+# locked until they end. Ctrl-C, SIGTERM and SIGUSR1 stop the command that runs: the status is 85.
 perform() {
     [[ -z $WHOLE_RUN ]] || return 0  # run.sh performs the stages of all verbs
     local flags=()
     [[ $DRY_RUN != 1 ]] || flags=(--dry-run)
+    [[ -z $SUMMARY ]] || flags+=(--summary "$SUMMARY")
     exec transformer-plugin recipe run --script "$SCRIPT" --experiment "$EXPERIMENT" \
         --run "$RUN_DIR" --data "$DATA_DIR" --node-rank "$NODE_RANK" \
         ${flags[@]+"${flags[@]}"} ${PLAN[@]+"${PLAN[@]}"}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A whole experiment, from raw text to BLEU: run.sh EXPERIMENT [--from STAGE] [--to STAGE] [--dry-run]
-# Stages: prepare train average generate score. SEEDS="1 2 3" makes a run for each. A stage whose inputs and command have not changed is
-# skipped.
+# Stages: prepare train average generate score. A stage whose inputs and command have not changed is
+# skipped. SEEDS="1 2 3" makes a run for each. Without arguments it lists the experiments.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -17,10 +17,29 @@ index_of() {  # index_of STAGE
     die "there is no stage '$1'; $usage"
 }
 
+list_experiments() {  # the comment on the second line of each says what it is
+    local file
+    printf '%s\n\nexperiments:\n' "$usage"
+    for file in "$REPO"/recipes/experiments/*.sh; do
+        printf '  %-17s %s\n' "$(basename "$file" .sh)" "$(sed -n '2s/^# //p' "$file")"
+    done
+}
+
+unknown_option() {  # unknown_option --NAME [VALUE]
+    local knob=${1%%=*} value=${2:-VALUE}
+    [[ $1 != *=* ]] || value=${1#*=}
+    [[ $value != -* ]] || value=1
+    knob=${knob#--} knob=${knob//-/_} knob=${knob^^}
+    ! grep -qsF "\"\${$knob:=" "$REPO"/recipes/*.sh "$REPO/recipes/experiments/$experiment.sh" ||
+        die "there is no option ${1%%=*}: set a variable, $knob=$value recipes/run.sh $experiment"
+    die "there is no option '$1'; $usage. Options of a tool go to the script of its stage, as in" \
+        "recipes/train.sh $experiment --clip-norm 1.0"
+}
+
 experiment=${1:-}
 case $experiment in
-    -h | --help) printf '%s\n' "$usage"; exit ;;
-    '' | -*) die "$usage" ;;
+    '' | -h | --help) list_experiments; exit ;;
+    -*) die "$usage" ;;
 esac
 shift
 first=0 last=$((${#STAGES[@]} - 1))
@@ -29,7 +48,7 @@ while (($#)); do
         --from) first=$(index_of "${2:?$usage}"); shift 2 ;;
         --to) last=$(index_of "${2:?$usage}"); shift 2 ;;
         --dry-run) DRY_RUN=1; shift ;;
-        *) die "unknown option '$1'; $usage" ;;
+        *) unknown_option "$@" ;;
     esac
 done
 ((first <= last)) || die "--from ${STAGES[first]} comes after --to ${STAGES[last]}"

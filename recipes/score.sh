@@ -7,9 +7,11 @@ set -euo pipefail
 begin "$@"
 
 : "${EVALUATE:=test}"  # the set that was translated
+SUMMARY=$EVALUATE
 : "${COMET_PYTHON:=}"  # Python of an environment with unbabel-comet; empty: no COMET
 if [[ -n ${TREEBANK:-} ]]; then
-    stage score -- transformer-plugin parseval --hypotheses "$RUN_DIR/hypotheses.txt" \
+    stage score --output "$RUN_DIR/score.json" --input "$RUN_DIR/hypotheses.txt" \
+        --input "$DATA_DIR/raw/$EVALUATE.trees" -- transformer-plugin parseval --hypotheses "$RUN_DIR/hypotheses.txt" \
         --gold "$DATA_DIR/raw/$EVALUATE.trees" --output "$RUN_DIR/score.json" \
         ${EXTRA[@]+"${EXTRA[@]}"}
     perform
@@ -20,7 +22,8 @@ flags=()
 [[ -z $COMET_PYTHON ]] ||
     flags+=(--comet-python "$COMET_PYTHON" --source "$DATA_DIR/raw/$EVALUATE.$SOURCE")
 [[ ${LOWERCASE:-0} == 0 ]] || flags+=(--lowercase)
-stage score -- transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \
+stage score --output "$RUN_DIR/score.json" --input "$RUN_DIR/hypotheses.txt" \
+    --input "$DATA_DIR/raw/$EVALUATE.$TARGET" -- transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \
     --reference "$DATA_DIR/raw/$EVALUATE.$TARGET" --output "$RUN_DIR/score.json" \
     --language "$TARGET" \
     ${flags[@]+"${flags[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}

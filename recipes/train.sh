@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Trains an experiment, or continues from its last checkpoint:
 #   train.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-train]
-# On several GPUs or machines: docs/clusters.md. On SIGTERM and SIGUSR1 it finishes the update, saves
-# and ends with status 85; the same command continues from there.
+# On several GPUs or machines: docs/clusters.md. On Ctrl-C, SIGTERM and SIGUSR1 it finishes the update,
+# saves and ends with status 85; the same command continues from there.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -67,8 +67,10 @@ case $EVAL_BLEU:${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
         "or moses-bpe" ;;
 esac
 
+about="$ARCH, $PRECISION${MAX_EPOCH:+, $MAX_EPOCH epochs}${MAX_UPDATE:+, $MAX_UPDATE updates}"
+((devices == 1)) || about+=", $devices processes"
 stage train --output "$RUN_DIR/checkpoints/checkpoint_last.pt" --input "$DATA_DIR/data-bin" \
-    --log "$RUN_DIR/train.log" --resumes ${launch_env[@]+"${launch_env[@]}"} -- \
+    --log "$RUN_DIR/train.log" --resumes --about "$about" ${launch_env[@]+"${launch_env[@]}"} -- \
     ${launch[@]+"${launch[@]}"} fairseq-train "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,9 +22,10 @@ WORDS = {
 EPOCHS = 5
 
 
-def recipe(verb: str, *flags: object, **knobs: object) -> None:
+def recipe(verb: str, *flags: object, **knobs: object) -> subprocess.CompletedProcess:
     """Runs a recipe of the toy experiment."""
-    run(f"recipes/{verb}.sh", "toy", *flags, env={n: str(value) for n, value in knobs.items()})
+    variables = {name: str(value) for name, value in knobs.items()}
+    return run(f"recipes/{verb}.sh", "toy", *flags, env=variables)
 
 
 def write_text(folder: Path, pairs: Iterator[tuple[str, str]], *counts: int) -> dict[str, Path]:
@@ -38,8 +40,10 @@ def write_text(folder: Path, pairs: Iterator[tuple[str, str]], *counts: int) -> 
 
 
 def run_toy(folder: Path) -> None:
-    """The toy experiment from text to score, with one epoch of training."""
-    recipe("run", RUNS=folder, MAX_EPOCH=1, AVERAGE=1)
+    """The toy experiment from text to score, with one epoch of training; ``screen`` has what it
+    showed."""
+    done = recipe("run", RUNS=folder, MAX_EPOCH=1, AVERAGE=1)
+    (folder / "screen").write_text(done.stdout + done.stderr)
 
 
 def prepare_grammar(folder: Path) -> None:

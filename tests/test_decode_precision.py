@@ -6,7 +6,7 @@ import torch
 from transformer_plugin import generator as generator_module
 from transformer_plugin.decode_precision import in_precision
 from transformer_plugin.generator import VaswaniGenerator
-from transformer_plugin.modules.operation import Kernel
+from transformer_plugin.modules.operation import Implementation
 from transformer_plugin.modules.products import product_type
 from transformer_plugin.search.next_tokens import Rules
 
@@ -26,8 +26,8 @@ def test_int8_is_a_rounding_of_fp32(build, batch):
 
 @pytest.mark.parametrize("faster", [torch.bfloat16, torch.float32])
 def test_bf16_rounds_the_weights_and_takes_the_faster_products(build, monkeypatch, faster):
-    slow = Kernel(lambda weight: weight.dtype != faster, lambda weight: faster)
-    monkeypatch.setattr(product_type, "kernels", [slow])
+    slow = Implementation(lambda weight: weight.dtype != faster, lambda weight: faster)
+    monkeypatch.setattr(product_type, "implementations", [slow])
     exact = build(seed=2)
     model = in_precision(build(seed=2), "bf16")
     for rounded, whole in zip(model.parameters(), exact.parameters(), strict=True):

@@ -1,6 +1,9 @@
 """What users run: recipes, fairseq-train, fairseq-generate and fairseq-interactive."""
 
 import json
+import re
+import resource
+import shlex
 import sys
 
 import pytest
@@ -25,12 +28,32 @@ def test_logs_say_what_is_not_the_papers(toy):
         assert choice in line, line
 
 
-def test_a_finished_experiment_is_not_run_again(toy):
+def test_the_screen_of_an_experiment_is_short(toy):
+    """Ten epochs, of which this has one, and what make says of the installation fit in 60 lines."""
+    screen = (toy.parent / "screen").read_text()
+    assert len(screen.splitlines()) <= 60 - 9 - 1
+    assert "warning" not in screen.lower() and "2 + 2 layers, d_model 128" in screen
+    assert re.search(r"^  epoch 1/1: train ppl [\d.]+, valid ppl [\d.]+ \(best\), ", screen, re.M)
+    scores = json.loads((toy / "score.json").read_text())
+    assert f"BLEU {scores['bleu']:.2f}  nrefs" in screen and screen.count("\ntranslation ") == 3
+    assert "UserWarning" in (toy / "train.log").read_text()  # everything is there
+    command = re.search(r"next:\n  echo (.*) \| (.*) (recipes/translate.sh toy)\n", screen)
+    knobs = dict(pair.split("=") for pair in command[2].split())
+    sentence = shlex.split(command[1])[0]
+    done = run(*command[3].split(), input=f"{sentence}\n", env=knobs)
+    assert done.stdout in (toy / "hypotheses.txt").read_text() and done.stderr == ""
+
+
+def test_a_finished_experiment_answers_at_once(toy):
     before = {p: p.stat().st_mtime_ns for p in toy.rglob("*.pt")}
     knobs = {"RUNS": str(toy.parent), "MAX_EPOCH": "1", "AVERAGE": "1"}
-    done = run("recipes/run.sh", "toy", env=knobs)
-    assert done.stderr.count("already done") >= 4
+    start = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = run("recipes/run.sh", "toy", env=knobs, forks=False)
+    end = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.stderr.count("already done") == 9
     assert before == {p: p.stat().st_mtime_ns for p in toy.rglob("*.pt")}
+    assert "BLEU" in done.stdout and "next:" in done.stdout
+    assert end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime < 2
 
 
 def test_the_same_seed_gives_the_same_checkpoint(toy, tmp_path):

@@ -57,7 +57,7 @@ def test_fairseqs_rules_give_fairseqs_hypotheses(
     build, batch, dictionary, stock_rules, monkeypatch, beam_size, alpha, without
 ):
     for operation in without:
-        monkeypatch.setattr(operation, "kernels", [])
+        monkeypatch.setattr(operation, "implementations", [])
     model = sharp(build(seed=3, d_model=64))  # heads as wide as the kernels' vectors
     sample = batch(SOURCES, SOURCES)
     stock = SequenceGenerator(

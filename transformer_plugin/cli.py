@@ -7,6 +7,7 @@ import importlib
 import logging
 import signal
 import sys
+import warnings
 
 # Each names a module with add_arguments(parser) and main(args); only the one called is imported.
 SUBCOMMANDS = {
@@ -37,6 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     A wrong input or option is one line on stderr and status 2; Ctrl-C is status 130, as in a shell.
     """
+    if arguments is None and not sys.warnoptions:  # this process is the command's own
+        warnings.simplefilter("ignore")
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:

@@ -90,3 +90,9 @@ def checksum(path: Path, algorithm: str = "sha256") -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def shown_path(path: Path) -> str:
+    """A path as a message shows it: from the working directory on, if it lies there."""
+    found, here = path.absolute(), Path.cwd()
+    return str(found.relative_to(here) if found.is_relative_to(here) else path)

@@ -104,6 +104,8 @@ class VaswaniTranslationTask(TranslationTask):
             if from_checkpoint:
                 model.take_any_length()
                 self._from_checkpoint = True
+            else:
+                logger.info("model: %s", _description(model))
             found = model_deviations(model.cfg)
             if not from_checkpoint and isinstance(cfg, DictConfig):
                 # fairseq's sections keep a reference to the whole, for interpolations.
@@ -222,3 +224,11 @@ class VaswaniTranslationTask(TranslationTask):
 
 def _log_deviations(what: str, found: list[str]) -> None:
     logger.info("%snot as in the paper: %s", what, "; ".join(found) or "nothing")
+
+
+def _description(model: VaswaniTransformer) -> str:
+    n, parameters = model.cfg, sum(p.numel() for p in model.parameters())
+    return (
+        f"{n.encoder_layers} + {n.decoder_layers} layers, d_model {n.d_model}, d_ff {n.d_ff},"
+        f" {n.num_heads} heads, {parameters:,} parameters"
+    )

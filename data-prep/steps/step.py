@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steps.errors import BadInput
-from transformer_plugin.files import atomic_folder, remove_unfinished
+from transformer_plugin.files import atomic_folder, remove_unfinished, shown_path
 from transformer_plugin.lock import file_lock
 from transformer_plugin.runs.done_file import DoneFile
 
@@ -49,7 +49,7 @@ def run_step(
             work(folder)
             done_file.clear()
         done_file.write(_files(target))
-    print(f"[{name}] written to {output}", file=sys.stderr)
+    print(f"[{name}] written to {shown_path(output)}", file=sys.stderr)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -62,7 +62,8 @@ def write_splits(folder: Path, seed: int, sizes: dict[str, int]) -> None:
             for en, de in islice(pairs, sizes[split]):
                 source.write(en + "\n")
                 target.write(de + "\n")
-        print(f"[toy] {split}: {sizes[split]:,} pairs", file=sys.stderr)
+    counts = ", ".join(f"{split} {size:,}" for split, size in sizes.items())
+    print(f"[raw] pairs: {counts}", file=sys.stderr)
 
 
 def write_toy_corpus(

@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-# Numbers of fairseq's own recipe, so that results compare with the literature's 34.5 to 35 BLEU.
+# TED talks, German to English, by the numbers of fairseq's own recipe
+# Results compare with the literature's 34.5 to 35 BLEU.
 CORPUS=iwslt14_de_en
 SOURCE=de
 TARGET=en

@@ -1,4 +1,5 @@
 # shellcheck shell=bash disable=SC2034
+# captions of photographs, English to French, 29,000 sentences; a small model
 CORPUS=multi30k
 SOURCE=en
 TARGET=fr

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034
-# A small parser for a CPU: TREES=ARCHIVE recipes/run.sh parsing_gum. Its F1 does not compare with
-# the paper's: see docs/parsing.md.
+# a small parser for a CPU, on the GUM treebank; needs TREES
+# TREES=ARCHIVE recipes/run.sh parsing_gum. Its F1 does not compare with the paper's: see
+# docs/parsing.md.
 TREEBANK=gum
 SOURCE=words
 TARGET=tree

@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2034
-# Section 6.3, WSJ only: TREES=.../parsed/mrg/wsj recipes/run.sh parsing_wsj. What the paper leaves open
-# is as in the authors' release (transformer_parsing_base); LR_FACTOR was tuned on section 22, so sweep
-# it from 0.5 to 5.
+# section 6.3: parsing the Wall Street Journal; needs TREES
+# TREES=.../parsed/mrg/wsj recipes/run.sh parsing_wsj. What the paper leaves open is as in the authors'
+# release (transformer_parsing_base). They tuned the learning rate on section 22: sweep LR_FACTOR
+# from 0.5 to 5.
 TREEBANK=wsj
 SOURCE=words
 TARGET=tree

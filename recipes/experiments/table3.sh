@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-# A row of Table 3, newstest2013 with no averaging: ROW=base, A1 ... A4, B1, B2, C1 ... C7, D1 ... D4,
+# a row of the paper's Table 3, for example ROW=C2 recipes/run.sh table3
+# newstest2013 with no averaging: ROW=base, A1 ... A4, B1, B2, C1 ... C7, D1 ... D4,
 # E or big. All of them, on one preparation of the data:
 #   for row in base A{1..4} B{1,2} C{1..7} D{1..4} E big; do ROW=$row recipes/run.sh table3; done
 CORPUS=wmt14_en_de

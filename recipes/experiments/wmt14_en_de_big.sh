@@ -1,4 +1,5 @@
 # shellcheck shell=bash disable=SC2034
+# the paper's big model, English to German (Table 2)
 # VARIANT=v9 takes WMT14's own News Commentary instead of the paper's v11.
 CORPUS=wmt14_en_de
 SOURCE=en

@@ -1,4 +1,5 @@
 # shellcheck shell=bash disable=SC2034
+# the paper's big model, English to French (Table 2)
 CORPUS=wmt14_en_fr
 SOURCE=en
 TARGET=fr

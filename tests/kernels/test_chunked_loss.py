@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from transformer_plugin.kernels import chunked_loss
-from transformer_plugin.kernels.chunked_loss import chunked_smoothed_loss, default_chunk_size
+from transformer_plugin.kernels.chunked_loss import chunked_smoothed_loss, rows_per_chunk
 from transformer_plugin.modules.label_smoothing import smoothed_loss
 
 N, D, V, EPSILON = 23, 7, 11, 0.1
@@ -20,23 +20,31 @@ def tensors(dtype):
     return features, project, torch.randint(V, (N,))
 
 
+@pytest.fixture
+def in_chunks_of(monkeypatch):
+    """in_chunks_of(size) sets the rows a chunk."""
+    return lambda size: monkeypatch.setattr(chunked_loss, "rows_per_chunk", lambda *_: size)
+
+
 @pytest.mark.parametrize("epsilon", [0.0, EPSILON, 0.4])
-@pytest.mark.parametrize("chunk_size", [1, 5, N, 1000, None])
-def test_the_sums_are_those_of_the_plain_loss(epsilon, chunk_size):
+@pytest.mark.parametrize("chunk_size", [1, 5, N, 1000])
+def test_the_sums_are_those_of_the_plain_loss(epsilon, chunk_size, in_chunks_of):
+    in_chunks_of(chunk_size)
     features, project, target = tensors(torch.float64)
-    found = chunked_smoothed_loss(features, project, target, epsilon, chunk_size)
+    found = chunked_smoothed_loss(features, project, target, epsilon)
     expected = smoothed_loss.plain(features, project, target, epsilon)
     for mine, theirs in zip(found, expected, strict=True):
         assert mine.item() == pytest.approx(theirs.item(), rel=1e-12)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-10), (torch.float32, 1e-6)])
-def test_gradients_are_those_of_the_plain_loss(dtype, tolerance):
+def test_gradients_are_those_of_the_plain_loss(dtype, tolerance, in_chunks_of):
+    in_chunks_of(5)
     features, project, target = tensors(dtype)
     exact = nn.Linear(D, V, bias=False).double()
     exact.load_state_dict(project.state_dict())
     wide = features.detach().double().requires_grad_()
-    loss = 3 * chunked_smoothed_loss(features, project, target, EPSILON, 5).loss
+    loss = 3 * chunked_smoothed_loss(features, project, target, EPSILON).loss
     found = torch.autograd.grad(loss, [features, project.weight])
     loss = 3 * smoothed_loss.plain(wide, exact, target, EPSILON).loss
     expected = torch.autograd.grad(loss, [wide, exact.weight])
@@ -44,13 +52,14 @@ def test_gradients_are_those_of_the_plain_loss(dtype, tolerance):
         assert ((mine - theirs).abs().max() / theirs.abs().max()).item() < tolerance
 
 
-def test_gradients_equal_finite_differences():
+def test_gradients_equal_finite_differences(in_chunks_of):
+    in_chunks_of(4)
     features, project, target = tensors(torch.float64)
 
     def loss(features, weight):
         del project.weight
         project.weight = weight
-        return chunked_smoothed_loss(features, project, target, EPSILON, 4).loss
+        return chunked_smoothed_loss(features, project, target, EPSILON).loss
 
     weight = project.weight.detach().requires_grad_()
     assert torch.autograd.gradcheck(loss, (features, weight), atol=1e-7)
@@ -64,11 +73,12 @@ def test_without_gradient_the_loss_is_the_same():
     assert loss.item() == expected.item() and not loss.requires_grad
 
 
-def test_bf16_is_near():
+def test_bf16_is_near(in_chunks_of):
+    in_chunks_of(5)
     features, project, target = tensors(torch.float64)
 
     def gradients(features, project):
-        loss = chunked_smoothed_loss(features, project, target, EPSILON, 5).loss
+        loss = chunked_smoothed_loss(features, project, target, EPSILON).loss
         return torch.autograd.grad(loss, [features, project.weight])
 
     expected = gradients(features, project)
@@ -89,11 +99,12 @@ def test_a_gold_class_of_vanishing_probability_has_a_finite_loss(dtype):
 
 
 @pytest.mark.parametrize("chunk_size", [4, 24, 100])
-def test_idle_rows_count_for_nothing(chunk_size):
+def test_idle_rows_count_for_nothing(chunk_size, in_chunks_of):
+    in_chunks_of(chunk_size)
     features, project, target = tensors(torch.float64)
     wanted = (features, project.weight)
     short = smoothed_loss.plain(features[:19], project, target[:19], EPSILON)
-    result = chunked_smoothed_loss(features, project, target[:19], EPSILON, chunk_size)
+    result = chunked_smoothed_loss(features, project, target[:19], EPSILON)
     assert result.loss.item() == pytest.approx(short.loss.item(), rel=1e-12)
     found = torch.autograd.grad(result.loss, wanted)
     assert found[0][19:].eq(0).all()
@@ -141,9 +152,9 @@ def test_no_gradients_are_made_where_none_are_wanted(monkeypatch):
 
 def test_chunks_do_not_depend_on_the_memory_at_hand():
     features = torch.empty(1, 8)
-    assert default_chunk_size(features, 8000) == 256
-    assert default_chunk_size(features.bfloat16(), 8000) == 512
-    assert default_chunk_size(features.to("meta"), 8000) == 8320
+    assert rows_per_chunk(features, 8000) == 256
+    assert rows_per_chunk(features.bfloat16(), 8000) == 512
+    assert rows_per_chunk(features.to("meta"), 8000) == 8320
 
 
 @pytest.mark.parametrize("find", [smoothed_loss.plain, chunked_smoothed_loss])

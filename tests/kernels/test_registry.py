@@ -35,12 +35,12 @@ D, H, WORDS = 64, 4, 57
 def plain_functions():
     """Within it no kernel is in use."""
     operations = {id(each.operation): each.operation for each in REGISTRY}.values()
-    kernels = [operation.kernels for operation in operations]
+    kernels = [operation.implementations for operation in operations]
     for operation in operations:
-        operation.kernels = []
+        operation.implementations = []
     yield
     for operation, found in zip(operations, kernels, strict=True):
-        operation.kernels = found
+        operation.implementations = found
 
 
 def randn(*shape, dtype=torch.float32):

@@ -83,7 +83,9 @@ def test_a_recipe_that_is_told_to_end_lets_training_save(tmp_path, number):
     (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
     output = process.communicate(timeout=30)[0]
     assert process.returncode == 85, output
-    assert "train was interrupted; the same command continues from the last checkpoint" in output
+    name = {signal.SIGINT: "Ctrl-C"}.get(number) or signal.Signals(number).name
+    again = "the same command continues from the last checkpoint"
+    assert f"train was stopped by {name}; {again}" in output
     log = (tmp_path / "runs/toy/train.log").read_text()
     assert log.endswith("saved\n") and log.count("saved") == 1
     entries = json.loads((tmp_path / "runs/toy/manifest.json").read_text())["stages"]["train"]

@@ -67,7 +67,7 @@ def test_a_missing_input_stops_the_stage(shell, tmp_path):
 
 def test_a_failing_command_stops_the_stages_and_is_not_done(shell, tmp_path):
     result = shell("stage bad --output out.txt -- false\nstage next -- touch next\nperform")
-    assert result.returncode == 1 and "bad failed with status 1: see above" in result.stderr
+    assert result.returncode == 1 and "bad failed with status 1\n" in result.stderr
     assert not (tmp_path / "run/.done/bad.json").exists() and not (tmp_path / "run/next").exists()
 
 
@@ -100,10 +100,13 @@ perform"""
     assert others == ["echo hi 2>&1 | tee x.log", "echo > y.txt"]
 
 
-def test_a_log_has_both_streams_and_is_shown(shell, tmp_path):
-    result = shell("stage x --log logs/x.log -- bash -c 'echo out; echo err >&2; exit 3'\nperform")
-    assert result.returncode == 3
-    for text in (result.stdout, (tmp_path / "run/logs/x.log").read_text()):
+def test_a_log_has_both_streams_and_the_screen_the_last_line_of_a_failure(shell, tmp_path):
+    script = "stage x --log logs/x.log -- bash -c 'echo out; echo err >&2; exit 3'\nperform"
+    result = shell(script)
+    assert result.returncode == 3 and result.stdout == ""
+    assert result.stderr.splitlines()[-1] == ("[x] x failed with status 3: err; log: logs/x.log")
+    everything = shell(script, VERBOSE="1").stdout
+    for text in (everything, (tmp_path / "run/logs/x.log").read_text()):
         assert sorted(text.split()) == ["err", "out"]
 
 
@@ -118,7 +121,7 @@ def test_a_command_that_resumes_adds_to_its_log(shell, tmp_path):
 
 def test_the_log_is_whole_when_nobody_reads_the_output(shell, tmp_path):
     result = shell("(stage x --log x.log -- bash -c 'for i in {1..99999}; do echo line $i; done'\n"
-                   "perform) | head -n 1")  # fmt: skip
+                   "perform) | head -n 1", VERBOSE="1")  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert len((tmp_path / "run/x.log").read_text().splitlines()) == 99_999
 

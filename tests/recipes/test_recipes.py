@@ -97,11 +97,20 @@ def test_flags_pass_through():
         (("run.sh", "nothing"), "there is no experiment 'nothing'; known: iwslt14_de_en"),
         (("run.sh", "toy", "--from", "nowhere"), "there is no stage 'nowhere'"),
         (("run.sh", "toy", "--from", "score", "--to", "train"), "comes after"),
-        (("run.sh", "toy", "--fast"), "unknown option '--fast'"),
+        (("run.sh", "toy", "--fast"), "there is no option '--fast'"),
+        (("run.sh", "toy", "--max-epoch", "2"), "variable, MAX_EPOCH=2 recipes/run.sh toy"),
+        (("run.sh", "toy", "--beam=8"), "variable, BEAM=8 recipes/run.sh toy"),
     ],
 )
 def test_wrong_use_says_what_is_known(command, message):
     assert message in recipe(*command, status=2).stderr
+
+
+def test_run_without_arguments_lists_the_experiments_with_a_line_on_each():
+    lines = recipe("run.sh").stdout.split("experiments:\n")[1].splitlines()
+    named = dict(line.split(maxsplit=1) for line in lines)
+    assert sorted(named) == EXPERIMENTS
+    assert all(len(about) > 20 for about in named.values())
 
 
 @pytest.mark.parametrize(("tokens", "batches"), [(4096, 8), (8192, 4), (5000, 7), (40_000, 1)])

@@ -84,7 +84,7 @@ def test_flops_are_those_that_torch_counts(build, batch, dictionary, source, tar
 
 def test_backward_pass_is_two_forward_passes(build, batch, dictionary, monkeypatch):
     for operation in (linear, row_multiple):  # torch does not count oneDNN's products
-        monkeypatch.setattr(operation, "kernels", [])
+        monkeypatch.setattr(operation, "implementations", [])
     inputs = batch([6, 6], [6, 6])["net_input"]
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
         build()(**inputs)[0].sum().backward()

@@ -38,7 +38,7 @@ def test_it_shows_sentences_scores_speed_and_place(finished_run, capsys):
         for line in (f"source       in {i}", f"reference    ref {i}", f"translation  out {i}"):
             assert line in printed
     assert "out 1" not in printed
-    assert "BLEU 87.65 (S)" in printed and "trained at 281 target tokens a second" in printed
+    assert "BLEU 87.65  S\n" in printed and "3 updates at 281 target tokens a second" in printed
     assert str(finished_run) in printed
 
 

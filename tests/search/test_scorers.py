@@ -31,7 +31,7 @@ def no_collector():
 @torch.inference_mode()
 def test_a_search_that_is_over_holds_nothing(build, batch, monkeypatch, no_collector, without):
     for operation in without:
-        monkeypatch.setattr(operation, "kernels", [])
+        monkeypatch.setattr(operation, "implementations", [])
     lp = functools.partial(gnmt_length_penalty, alpha=0.6)
     source = batch([5, 3], [5, 3])["net_input"]["src_tokens"]
     model = build(seed=1, d_model=64).eval()  # heads as wide as the kernels' vectors

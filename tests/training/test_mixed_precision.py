@@ -36,7 +36,7 @@ def configuration(**changes):
 def kernels(request, monkeypatch):
     """Whether kernels may stand for the operations."""
     if not request.param:
-        monkeypatch.setattr(adam_update, "kernels", [])
+        monkeypatch.setattr(adam_update, "implementations", [])
     return request.param
 
 

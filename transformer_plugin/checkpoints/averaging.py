@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..checkpoint_error import CheckpointError
+from ..files import shown_path
 from .last_checkpoints import KINDS, last_checkpoints
 from .safe_loading import load
 from .saving import save
@@ -174,7 +174,6 @@ def main(args: argparse.Namespace) -> None:
         if args.checkpoints is None or args.last < 1:
             raise ValueError("--last N (at least 1) needs --checkpoints DIR")
         paths = last_checkpoints(args.checkpoints, args.last, args.by, args.allow_fewer)
-    for path in paths:
-        print(path, file=sys.stderr)
     save(average(paths, args.ema), args.output)
-    print(f"mean of {len(paths)} checkpoints: {args.output}")
+    names = ", ".join(Path(path).name for path in paths)
+    print(f"mean of {len(paths)} checkpoints ({names}): {shown_path(Path(args.output))}")

@@ -17,7 +17,7 @@ from ..modules.label_smoothing import (
 )
 from ..modules.products import product_type
 from .cpu.onednn import product
-from .projection import plain_projection
+from .plain_modules import plain_projection
 from .registry import kernel
 
 # Of a chunk's logits. Fixed, so that sums have the same order in each run.
@@ -42,30 +42,23 @@ def chunked_smoothed_loss(
     project: Callable[[Tensor], Tensor],
     target: Tensor,
     epsilon: float,
-    chunk_size: int | None = None,
 ) -> SmoothedLoss:
     """See ``smoothed_loss``.
 
     The gradients are found in the forward pass, chunk by chunk. Only the smoothed loss can be
     differentiated, and only once.
-
-    Args:
-        chunk_size: rows a chunk; None = as many as serve the device.
     """
     projection = plain_projection(project)
     assert projection is not None
     weight = projection.weight
-    if chunk_size is None:
-        chunk_size = default_chunk_size(features, weight.size(0))
     with_gradient = torch.is_grad_enabled() and (features.requires_grad or weight.requires_grad)
-    loss, nll, correct = _ChunkedLoss.apply(
-        features, weight, target, epsilon, chunk_size, with_gradient
-    )
-    return SmoothedLoss(loss, nll, correct)
+    size = rows_per_chunk(features, weight.size(0))
+    given = features, weight, target, epsilon, size, with_gradient
+    return SmoothedLoss(*_ChunkedLoss.apply(*given))
 
 
-def default_chunk_size(features: Tensor, vocabulary: int) -> int:
-    """Rows a chunk, a multiple of 128."""
+def rows_per_chunk(features: Tensor, vocabulary: int) -> int:
+    """As many as serve the device, a multiple of 128."""
     room = _CPU_BYTES if features.device.type == "cpu" else _GPU_BYTES
     rows = room // (vocabulary * features.element_size())
     return max(_CPU_LEAST_ROWS, rows // 128 * 128)

@@ -9,14 +9,12 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import inspect
 import json
 import sys
-import textwrap
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable
+from importlib.util import resolve_name
 from pathlib import Path
-from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..modules.operation import Operation
 
@@ -26,60 +24,100 @@ _PACKAGE = _SEAM.partition(".")[0]
 _PLAIN = (f"{_PACKAGE}.modules.", f"{_PACKAGE}.search.")
 
 
+class _Place(NamedTuple):
+    """Where a function, class or constant is defined."""
+
+    module: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.module.partition('.')[2].replace('.', '/')}.py: {self.name}"
+
+
 def closure(roots: Iterable[Any]) -> dict[str, str]:
-    """What these plain functions and classes are, with all of this package's functions, classes and
-    constants that they name: a hash of the source of each, by ``file:name``."""
+    """Hashes of the source of these plain functions and classes, and of all functions, classes and
+    constants of ``modules`` and ``search`` that they name, directly or not; by ``file: name``."""
     found: dict[str, str] = {}
-    waiting = [_plain(root) for root in roots]
+    waiting = [_Place(root.__module__, root.__qualname__) for root in roots]
     while waiting:
-        each = waiting.pop()
-        name = f"{_file(each.__module__)}: {each.__qualname__}"
-        if name in found:
-            continue
-        found[name] = _of_source(each)
-        names = vars(sys.modules[each.__module__])
-        for used in sorted(_names(each) & names.keys()):
-            value = _plain(names[used])
-            if isinstance(value, FunctionType | type):
-                waiting += _of_package([value])
-            elif isinstance(value, bool | int | float | str | tuple | list | dict | Set):
-                found[f"{_file(each.__module__)}: {used}"] = _hash([_text(value)])
-                waiting += _of_package(_leaves(value))
+        place = waiting.pop()
+        if str(place) not in found:
+            source = _source(place)
+            said = repr(structure(source)).encode()
+            found[str(place)] = hashlib.sha256(said).hexdigest()[:16]
+            waiting += filter(None, (_origin(place.module, name) for name in _names(source)))
     return found
 
 
-def _plain(value: Any) -> Any:
-    return value.plain if isinstance(value, Operation) else value
+def _source(place: _Place) -> list[Any]:
+    """The statements that define it."""
+    name, *parts = place.name.split(".")
+    found: Any = _definitions(place.module)[name]
+    for part in parts:
+        found = [each for whole in found for each in whole.body if part in _defined(each)]
+    return found
 
 
-def _of_package(values: Iterable[Any]) -> list[Any]:
-    found = [v for v in values if isinstance(v, FunctionType | type)]
-    return [v for v in found if v.__module__.startswith(_PLAIN) and v.__module__ != _SEAM]
+def _origin(module: str, name: str) -> _Place | None:
+    """Where that is defined which a module knows by a name; None outside of the plain modules."""
+    definition = _definitions(module).get(name)
+    if isinstance(definition, _Place):
+        return _origin(*definition)
+    return _Place(module, name) if definition else None
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    """What a container holds, and what the containers in it hold."""
-    if isinstance(value, dict):
-        value = [*value.keys(), *value.values()]
-    if isinstance(value, tuple | list | Set):
-        for each in value:
-            yield from _leaves(each)
-    else:
-        yield _plain(value)
+@functools.cache
+def _definitions(module: str) -> dict[str, list[ast.stmt] | _Place]:
+    """The statements that define each name of a plain module, or where it is imported from."""
+    if not module.startswith(_PLAIN) or module == _SEAM:
+        return {}
+    loaded = sys.modules[module]
+    found: dict[str, Any] = {}
+    for statement in ast.parse(Path(str(loaded.__file__)).read_text("utf-8")).body:
+        if isinstance(statement, ast.ImportFrom):
+            path = "." * statement.level + (statement.module or "")
+            source = resolve_name(path, loaded.__package__)
+            found |= {a.asname or a.name: _Place(source, a.name) for a in statement.names}
+        else:
+            for name in _defined(statement):
+                found.setdefault(name, []).append(statement)
+    return found
 
 
-def _text(value: Any) -> str:
-    """The same in each process, other than ``repr``, which gives addresses and orders sets."""
-    if isinstance(value, dict):
-        return _text([*value.items()])
-    if isinstance(value, Set):
-        return _text(sorted(map(_text, value)))
-    if isinstance(value, tuple | list):
-        return f"[{', '.join(map(_text, value))}]"
-    value = _plain(value)
-    if isinstance(value, FunctionType | type):
-        return f"{_file(value.__module__)}: {value.__qualname__}"
-    return repr(value) if isinstance(value, bool | int | float | str) else type(value).__name__
+def _defined(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return {statement.name}
+    nodes = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+    return {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
+
+
+def _names(node: Any) -> set[str]:
+    """The names that it reads, in decorators and default arguments too; not in annotations, which
+    nothing evaluates."""
+    if isinstance(node, list):
+        return set().union(*map(_names, node))
+    if not isinstance(node, ast.AST):
+        return set()
+    own = {node.id} if isinstance(node, ast.Name) else set()
+    parts = (v for field, v in ast.iter_fields(node) if field not in ("annotation", "returns"))
+    return own.union(*map(_names, parts))
+
+
+def structure(node: Any) -> Any:
+    """A syntax tree as nested lists: without comments, docstrings and layout, and the same in every
+    version of Python, other than ``ast.dump``."""
+    if isinstance(node, ast.JoinedStr):  # Python 3.12 puts empty constants between its parts
+        node = [part for part in node.values if getattr(part, "value", None) != ""]
+    if isinstance(node, ast.AST):
+        fields = [(name, structure(value)) for name, value in ast.iter_fields(node)]
+        return [type(node).__name__, *(each for each in fields if each[1] not in ("None", []))]
+    if isinstance(node, list):
+        return [structure(each) for each in node if not _is_docstring(each)]
+    return repr(node)
+
+
+def _is_docstring(node: Any) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)
 
 
 def changed_since(current: dict[str, str]) -> list[str]:
@@ -92,62 +130,6 @@ def changed_since(current: dict[str, str]) -> list[str]:
 def _recorded() -> dict[str, str]:
     found: dict[str, str] = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
     return found
-
-
-def structure(source: str) -> Any:
-    """What some source says, as nested lists: without comments, docstrings and layout, and the same
-    in every version of Python, other than ``ast.dump``."""
-    return _structure(ast.parse(textwrap.dedent(source)))
-
-
-def _structure(node: Any) -> Any:
-    if isinstance(node, ast.JoinedStr):  # Python 3.12 puts empty constants between its parts
-        node = [part for part in node.values if getattr(part, "value", None) != ""]
-    if isinstance(node, ast.AST):
-        fields = [(name, _structure(value)) for name, value in ast.iter_fields(node)]
-        return [type(node).__name__, *(each for each in fields if each[1] not in ("None", []))]
-    if isinstance(node, list):
-        return [_structure(each) for each in node if not _is_text_alone(each)]
-    return repr(node)
-
-
-def _is_text_alone(node: Any) -> bool:
-    """Whether a statement is a docstring."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
-
-
-@functools.cache
-def _of_source(each: Any) -> str:
-    return _hash([repr(structure(inspect.getsource(each)))])
-
-
-@functools.cache
-def _names(each: Any) -> set[str]:
-    """The names that its source reads, decorators and default arguments too; not annotations,
-    which nothing evaluates."""
-    found: set[str] = set()
-    waiting: list[ast.AST] = [ast.parse(textwrap.dedent(inspect.getsource(each)))]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Name):
-            found.add(node.id)
-        for field, value in ast.iter_fields(node):
-            if field not in ("annotation", "returns"):
-                children = value if isinstance(value, list) else [value]
-                waiting += [child for child in children if isinstance(child, ast.AST)]
-    return found
-
-
-def _file(module: str) -> str:
-    return module.partition(".")[2].replace(".", "/") + ".py"
-
-
-def _hash(parts: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def record(current: dict[str, str]) -> None:

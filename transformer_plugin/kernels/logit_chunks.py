@@ -11,7 +11,7 @@ from ..modules.decoder import Decoder
 from ..search.decoder_state import logit_chunks
 from .cpu.onednn import affine
 from .cpu.packed_linear import packed
-from .projection import plain_projection
+from .plain_modules import plain_projection
 from .registry import kernel
 
 _CPU_BYTES = 4 << 20  # of a chunk: twice an inner cache, and enough rows for the product

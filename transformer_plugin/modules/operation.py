@@ -1,8 +1,8 @@
 """The seam between the paper and its fast implementations.
 
-An operation is a plain function that may be replaced. A kernel registers itself for one, from
-outside of this package, and takes the calls whose arguments it supports; there it gives the same
-result. Without kernels every operation is its plain function.
+An operation is a plain function that may be replaced. Code outside of this package adds faster
+implementations. Each takes the calls whose arguments it supports and gives the same result as the
+plain function. Without implementations an operation is its plain function.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-class Kernel(NamedTuple):
+class Implementation(NamedTuple):
     """A faster function with the signature of the plain one.
 
     Attributes:
@@ -31,27 +31,27 @@ class Kernel(NamedTuple):
 
 
 class Operation(Generic[Arguments, Result]):
-    """A plain function, or the first of its kernels that supports the arguments.
+    """A plain function, or the first of its implementations that supports the arguments.
 
     Attributes:
         plain: the function as it is written.
-        kernels: in the order in which they are asked.
+        implementations: faster ones, in the order in which they are asked.
     """
 
     def __init__(self, plain: Callable[Arguments, Result]) -> None:
         functools.update_wrapper(self, plain)
         self.plain = plain
-        self.kernels: list[Kernel] = []
+        self.implementations: list[Implementation] = []
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        for kernel in self.kernels:
-            if kernel.supports(*args, **kwargs):
-                return kernel.run(*args, **kwargs)  # type: ignore[return-value]
+        for each in self.implementations:
+            if each.supports(*args, **kwargs):
+                return each.run(*args, **kwargs)  # type: ignore[return-value]
         return self.plain(*args, **kwargs)
 
 
 def operation(plain: Callable[Arguments, Result]) -> Operation[Arguments, Result]:
-    """Marks a plain function as one that kernels may replace."""
+    """Marks a plain function as one that faster implementations may replace."""
     return Operation(plain)
 
 

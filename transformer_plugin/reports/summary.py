@@ -1,45 +1,109 @@
-"""``transformer-plugin summary``: examples, scores and speed of a run on one screen."""
+"""``transformer-plugin summary``: scores, sample translations, speed and files of a run."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 
+from ..files import shown_path
+from ..scoring.score_lines import score_lines
 from ..scoring.text_lines import read_lines
 from .training_report.series import read_log
+
+_FILES = {  # of a run
+    "checkpoints/averaged.pt": "the model",
+    "hypotheses.txt": "translations of the test set",
+    "train.log": "all that training has printed",
+    "manifest.json": "commands, versions, data and hardware",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin summary``."""
     parser.add_argument("run", type=Path, help="folder of a finished experiment, runs/EXPERIMENT")
-    parser.add_argument("--sentences", type=int, default=3, help="examples to show")
+    parser.add_argument("--data", type=Path, help="folder of raw/ to data-bin/; default: the run")
+    parser.add_argument("--set", default="test", help="that was translated (default %(default)s)")
+    parser.add_argument("--sentences", type=int, default=3, help="samples to show")
 
 
 def main(args: argparse.Namespace) -> None:
-    """Prints examples, scores, speed and the names of the files."""
-    hypotheses = read_lines(args.run / "hypotheses.txt")
-    scores = json.loads((args.run / "score.json").read_text(encoding="utf-8"))
-    (source, reference) = test_texts(args.run)
-    texts = list(zip(read_lines(source), read_lines(reference), hypotheses, strict=True))
-    step = max(1, len(texts) // args.sentences)
-    for sentence, expected, translation in texts[::step][: args.sentences]:
-        print(f"source       {sentence}\nreference    {expected}\ntranslation  {translation}\n")
-    print(f"BLEU {scores['bleu']:.2f} ({scores['signature']}), chrF {scores['chrf']:.2f}")
-    speed = read_log(args.run / "train.log").tokens_per_second()
-    if speed is not None:
-        print(f"trained at {speed:,.0f} target tokens a second")
-    print(f"written to {args.run.resolve()}: ", end="")
-    print("data-bin/ checkpoints/ train.log hypotheses.txt score.json manifest.json")
-
-
-def test_texts(run: Path) -> tuple[Path, Path]:
-    """Source and reference of the test set, in the languages of data-bin.
+    """Prints the summary.
 
     Raises:
-        FileNotFoundError: there is no binarised test set.
+        OSError: a file of the run is missing.
+        ValueError: a file is damaged.
     """
-    for path in (run / "data-bin").glob("test.*-*.*.idx"):
+    print(summary(args.run, args.data or args.run, args.set, args.sentences))
+
+
+def summary(
+    run: Path,
+    data: Path,
+    evaluated: str,
+    sentences: int = 3,
+    experiment: str | None = None,
+    with_scores: bool = True,
+) -> str:
+    """Scores, sample translations, speed, files, and what to do next.
+
+    Args:
+        data: folder of raw/ ... data-bin/.
+        evaluated: the set that was translated, such as test.
+        sentences: number of samples.
+        experiment: its name, for the commands to go on with.
+        with_scores: False if they have just been printed.
+
+    Raises:
+        OSError: a file of the run is missing.
+        ValueError: a file is damaged.
+    """
+    texts = [read_lines(path) for path in test_texts(data, evaluated)]
+    texts.append(read_lines(run / "hypotheses.txt"))
+    samples = list(zip(*texts, strict=True))
+    samples = samples[:: max(1, len(samples) // max(1, sentences))][:sentences]
+    scores = json.loads((run / "score.json").read_text(encoding="utf-8"))
+    lines = score_lines(scores) if with_scores else []
+    for sample in samples:
+        names = ("source", "reference", "translation")
+        lines += ["", *(f"{name:<12} {text}" for name, text in zip(names, sample, strict=True))]
+    lines += ["", f"{_speed(run)}; files in {shown_path(run)}/:"]
+    lines += [f"  {name:<24} {text}" for name, text in _FILES.items() if (run / name).exists()]
+    if experiment and samples:
+        lines += ["", "next:", *_next(run, data, experiment, samples[0][0])]
+    return "\n".join(lines)
+
+
+def test_texts(data: Path, evaluated: str = "test") -> tuple[Path, Path]:
+    """Source and reference of a set, in the languages of data-bin.
+
+    Raises:
+        FileNotFoundError: there is no such set.
+    """
+    for path in (data / "data-bin").glob(f"{evaluated}.*-*.*.idx"):
         source, target = path.name.split(".")[1].split("-")
-        return run / "raw" / f"test.{source}", run / "raw" / f"test.{target}"
-    raise FileNotFoundError(f"{run / 'data-bin'}: no binarised test set")
+        return data / "raw" / f"{evaluated}.{source}", data / "raw" / f"{evaluated}.{target}"
+    raise FileNotFoundError(f"{data / 'data-bin'}: no binarised {evaluated} set")
+
+
+def _speed(run: Path) -> str:
+    if not (run / "train.log").exists():
+        return "trained elsewhere"
+    log = read_log(run / "train.log")
+    speed = log.tokens_per_second()
+    at = f" at {speed:,.0f} target tokens a second" if speed is not None else ""
+    return f"{log.updates:,} updates{at}"
+
+
+def _next(run: Path, data: Path, experiment: str, sentence: str) -> list[str]:
+    """Commands to go on with; those of the recipes find .venv by themselves."""
+    folder = shlex.quote(shown_path(run))
+    knobs = f"DATA_DIR={shlex.quote(shown_path(data))} CHECKPOINT={folder}/checkpoints/averaged.pt "
+    if folder == f"runs/{experiment}":
+        knobs = ""
+    return [
+        f"  echo {shlex.quote(sentence)} | {knobs}recipes/translate.sh {experiment}",
+        "  . .venv/bin/activate",
+        f"  transformer-plugin report {folder}  # curves, and the best and worst translations",
+    ]

@@ -12,6 +12,7 @@ from typing import Any
 from .. import processor
 
 REPO = Path(__file__).resolve().parents[2]
+GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, WSL
 PACKAGES = (
     *("torch", "fairseq-fixed", "numpy", "sentencepiece", "subword-nmt", "sacremoses"),
     *("sacrebleu", "transformer-plugin"),
@@ -46,6 +47,15 @@ def hardware() -> dict[str, Any]:
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "gpus": gpus.splitlines() if gpus else [],
     }
+
+
+def number_of_gpus() -> int:
+    """That torch may use. torch, which takes seconds to import, is asked only if there is one."""
+    if not any(Path(device).exists() for device in GPU_DEVICES):
+        return 0
+    import torch
+
+    return torch.cuda.device_count()
 
 
 def _printed(*command: str) -> str | None:

@@ -22,6 +22,7 @@ class Command:
         log: file for both streams; stdout: file for standard output alone.
         resumes: the command continues from an output that is there, and adds to the log.
         writes_to: a folder besides that of the run which is locked as well.
+        about: what the stage does, for the screen.
     """
 
     stage: str
@@ -33,6 +34,15 @@ class Command:
     stdout: Path | None
     resumes: bool
     writes_to: Path | None
+    about: str
+
+    @property
+    def messages(self) -> Path:
+        """The file for what the command says, as opposed to its result."""
+        if self.log is not None:
+            return self.log
+        assert self.stdout is not None
+        return self.stdout.with_name(f"{self.stdout.name}.stderr")
 
     @property
     def continues(self) -> bool:
@@ -87,6 +97,7 @@ def _parse_command(words: list[str]) -> Command:
     parser.add_argument("--stdout", type=Path)
     parser.add_argument("--resumes", action="store_true")
     parser.add_argument("--writes-to", type=Path)
+    parser.add_argument("--about", default="")
     parser.add_argument("--env", dest="variables", action="append", default=[])
     options = vars(parser.parse_args(words[:end]))
     options["variables"] = dict(pair.split("=", 1) for pair in options["variables"])

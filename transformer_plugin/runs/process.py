@@ -22,12 +22,15 @@ class Supervisor:
 
     def __init__(self) -> None:
         self.interrupted = False
+        self.signal = ""  # name of the one that has interrupted
         self._process: subprocess.Popen[bytes] | None = None
         self._prctl = getattr(ctypes.CDLL(None), "prctl", None)
         for number in SIGNALS:
             signal.signal(number, self._interrupt)
 
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+    def _interrupt(self, number: int, _frame: FrameType | None) -> None:
+        if not self.interrupted:
+            self.signal = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
         if not self.interrupted and self._process is not None:
             self._process.terminate()
         self.interrupted = True

@@ -13,11 +13,13 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from ..files import remove_unfinished
+from ..files import remove_unfinished, shown_path
 from ..lock import file_lock
+from ..reports.summary import summary
 from . import manifest
 from .done_file import DoneFile
 from .knobs import check_names
+from .machine import number_of_gpus
 from .output import run
 from .plan import Command, parse_plan
 from .process import INTERRUPTED, Supervisor
@@ -38,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stages.add_argument("--data", type=Path, required=True, help="folder of raw/ ... data-bin/")
     stages.add_argument("--node-rank", type=int, default=0, help="number of this machine")
     stages.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
+    stages.add_argument("--summary", metavar="SET", help="end with the scores and samples of SET")
     stages.add_argument("plan", nargs=argparse.REMAINDER, help="see runs/plan.py")
     for action in (check, stages):
         action.add_argument("--script", required=True, help="name for messages")
@@ -46,9 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Returns the status of the first command that fails; 2 where what the user gave is wrong."""
     if args.action == "gpus":
-        import torch
-
-        print(torch.cuda.device_count())
+        print(number_of_gpus())
         return 0
     try:
         if args.action == "check":
@@ -59,7 +60,11 @@ def main(args: argparse.Namespace) -> int:
             print(*commands, sep="\n")
             return 0
         recipe = Recipe(args.script, args.experiment, args.run, args.data, args.node_rank)
-        return recipe.perform(commands)
+        status = recipe.perform(commands)
+        if status == 0 and args.summary and args.node_rank == 0:
+            with_scores = "score" not in recipe.performed
+            print(summary(args.run, args.data, args.summary, 3, args.experiment, with_scores))
+        return status
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         print(f"{args.script}: {place}{error.strerror or error}", file=sys.stderr)
@@ -85,6 +90,7 @@ class Recipe:
         self.script, self.experiment = script, experiment
         self.folder, self.data, self.node_rank = folder, data, node_rank
         self.supervisor = Supervisor()
+        self.performed: set[str] = set()  # names of stages that were not done already
         self._locked: list[Path] = []
 
     def perform(self, commands: list[Command]) -> int:
@@ -103,29 +109,30 @@ class Recipe:
             if last.writes_to is not None:
                 self._lock(last.writes_to, locks)
             if last.output is None:
+                self._tell_start(commands)
                 return self._run(name, commands)
             settings = {"commands": [command.line for command in commands]}
             done_file = DoneFile(self.folder, name, settings, last.inputs)
             if done_file.is_current([last.output]):
                 self._note(f"{name}: already done")
                 return 0
-            self._note(f"{name}: starts")
+            self._tell_start(commands)
             done_file.clear()
             remove_unfinished(last.output)
             status = self._run(name, commands)
             if status == 0:
                 done_file.write([last.output])
-                self._note(f"{name}: done")
         return status
 
     def _run(self, name: str, commands: list[Command]) -> int:
+        self.performed.add(name)
         for command in commands:
             if self.supervisor.interrupted:
                 return INTERRUPTED
-            run(self.supervisor, command)
+            message = run(self.supervisor, command)
             status = self.supervisor.status
             if status:
-                self._tell_failure(command, status)
+                self._tell_failure(command, status, message)
                 if command.resumes:
                     self._record(name, commands, status)
                 return status
@@ -136,15 +143,24 @@ class Recipe:
         self._record(name, commands, 0)
         return 0
 
-    def _tell_failure(self, command: Command, status: int) -> None:
-        where = "see above" if command.log is None else f"see above, or {command.log}"
+    def _tell_start(self, commands: list[Command]) -> None:
+        about = next((command.about for command in commands if command.about), "")
+        log = commands[-1].log
+        where = f" (log: {shown_path(log)})" if log is not None else ""
+        self._note(f"{commands[-1].stage}{f': {about}' if about else ''}{where}")
+
+    def _tell_failure(self, command: Command, status: int, message: str) -> None:
+        """Says in one line what went wrong, unless the plugin's own tool has done so."""
+        logged = command.log is not None or command.stdout is not None
+        where = f"; log: {shown_path(command.messages)}" if logged else ""
         again = "; the same command continues from the last checkpoint" * command.continues
         if status == INTERRUPTED:
-            self._note(f"{command.stage} was interrupted{again}")
-        elif status == 2 and command.resumes:
-            self._note(f"{command.stage} did not start: {where}")
-        else:
-            self._note(f"{command.stage} failed with status {status}: {where}{again}")
+            by = f" by {self.supervisor.signal}" if self.supervisor.signal else ""
+            self._note(f"{command.stage} was stopped{by}{again}")
+        elif logged and message:
+            self._note(f"{command.stage} failed with status {status}: {message}{where}{again}")
+        elif status != 2 or logged:
+            self._note(f"{command.stage} failed with status {status}{where}{again}")
 
     def _record(self, name: str, commands: list[Command], status: int) -> None:
         if self.node_rank == 0:

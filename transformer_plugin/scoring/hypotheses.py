@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sacremoses import MosesDetokenizer
 
-from ..files import atomic_write
+from ..files import atomic_write, shown_path
 
 
 def read_hypotheses(log: Path) -> list[str]:
@@ -61,4 +61,4 @@ def main(args: argparse.Namespace) -> None:
         hypotheses = detokenise(hypotheses, args.detokenise)
     with atomic_write(args.output) as file:
         file.writelines(f"{h}\n" for h in hypotheses)
-    print(f"{len(hypotheses)} translations: {args.output}")
+    print(f"{len(hypotheses)} translations: {shown_path(args.output)}")

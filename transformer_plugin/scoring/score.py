@@ -13,6 +13,7 @@ from ..files import atomic_write
 from .comet import MODEL, comet_score
 from .compound_split import authors_scores, refuse_split_hyphens
 from .filtered_test_set import filtered_lines
+from .score_lines import score_lines
 from .scored_runs import described
 from .text_lines import check_plain, read_lines
 
@@ -102,12 +103,7 @@ def main(args: argparse.Namespace) -> None:
         scores["comet"] = _comet(args, hypotheses, references)
     with atomic_write(args.output) as file:
         file.write(json.dumps(scores, indent=1) + "\n")
-    print(f"BLEU {scores['bleu']:.2f}  {scores['signature']}")
-    print(f"chrF {scores['chrf']:.2f}  {scores['chrf_signature']}")
-    if found := scores.get("comet"):
-        print(f"COMET {found['score']:.4f}  {found['model']}|version:{found['version']}")
-    for name, found in variants.items():
-        print(f"{name} {found['score']:.2f}  {found['signature']}")
+    print("\n".join(score_lines(scores)))
     if no_filtered:
         print(no_filtered)
 

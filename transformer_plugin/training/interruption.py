@@ -32,11 +32,12 @@ def _handle(number: int, _frame: FrameType | None) -> None:
 
 
 def requested(device: torch.device) -> str | None:
-    """The signal that a process of the job has received, or None.
+    """The name of the signal that a process of the job has received, or None.
 
     A collective operation: every process of the job calls it after the same update.
     """
     name = _received.name if _received else None
+    name = "Ctrl-C" if name == "SIGINT" else name
     if not (distributed.is_initialized() and distributed.get_world_size() > 1):
         return name
     count = torch.tensor([1 if name else 0], device=device)

@@ -111,7 +111,7 @@ def test_the_module_takes_the_kernels(causal, encoder_decoder, monkeypatch):
     monkeypatch.setattr(kernel, "run", lambda name, *rest: calls.append(name) or run(name, *rest))
     found = results(attention, by_rows, causal, 1)
     assert calls == ["attend", "attend_back"]
-    monkeypatch.setattr(sentence_attention, "kernels", [])
+    monkeypatch.setattr(sentence_attention, "implementations", [])
     expected = results(attention, by_rows, causal, 1)
     assert len(calls) == 2
     for mine, theirs in zip(found, expected, strict=True):

@@ -4,18 +4,17 @@ import ctypes
 
 import pytest
 
-from transformer_plugin.kernels.cpu import attention, candidates, decoder_cache, library
+from transformer_plugin.kernels.cpu import attention, decoder_cache, library
 
 pytestmark = pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")
 SHARED = {
     "sentences": attention._Sentences,
     "attention": decoder_cache._Attention,
-    "choice": candidates._Choice,
 }
 
 
 def test_all_structures_are_compared():
-    modules = (attention, candidates, decoder_cache)
+    modules = (attention, decoder_cache)
     found = [
         value
         for module in modules

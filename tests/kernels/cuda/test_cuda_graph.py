@@ -17,7 +17,7 @@ from transformer_plugin.kernels.cuda.cuda_graph import (
     default_recorder,
 )
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
-from transformer_plugin.modules.operation import Kernel
+from transformer_plugin.modules.operation import Implementation
 from transformer_plugin.modules.packing import Packing
 from transformer_plugin.search.beam_search import _History, beam_search
 from transformer_plugin.search.decoder_state import start_decoding
@@ -53,7 +53,9 @@ def record_by(monkeypatch):
 
     def make(recorder):
         monkeypatch.setattr(module, "default_recorder", lambda _device: recorder)
-        monkeypatch.setattr(start_decoding, "kernels", [Kernel(module._supports, module.start)])
+        monkeypatch.setattr(
+            start_decoding, "implementations", [Implementation(module._supports, module.start)]
+        )
 
     return make
 

@@ -9,7 +9,7 @@ from transformer_plugin.kernels.cuda import varlen_attention
 from transformer_plugin.kernels.cuda.varlen_attention import packed_flash_attention
 from transformer_plugin.modules.attention import MultiHeadAttention
 from transformer_plugin.modules.key_values import WholeSentences, sentence_attention
-from transformer_plugin.modules.operation import Kernel
+from transformer_plugin.modules.operation import Implementation
 from transformer_plugin.modules.packing import Packing
 
 D, HEADS, WIDTH = 20, 3, 8
@@ -42,8 +42,8 @@ def as_if_on_a_gpu(monkeypatch):
 
     monkeypatch.setattr(varlen_attention, "flash_attention", lambda: flash_attention)
     monkeypatch.setattr(varlen_attention, "_can_read", lambda rows: True)
-    kernel = Kernel(varlen_attention._supports, packed_flash_attention)
-    monkeypatch.setattr(sentence_attention, "kernels", [kernel])
+    kernel = Implementation(varlen_attention._supports, packed_flash_attention)
+    monkeypatch.setattr(sentence_attention, "implementations", [kernel])
     return calls
 
 
@@ -75,7 +75,7 @@ def test_packed_rows_give_what_the_rectangle_gives(
         D, HEADS, WIDTH, WIDTH, encoder_decoder=encoder_decoder, **fields
     ).double()
     with monkeypatch.context() as plain:
-        plain.setattr(sentence_attention, "kernels", [])
+        plain.setattr(sentence_attention, "implementations", [])
         expected = results(attention, causal)
     calls = request.getfixturevalue("as_if_on_a_gpu")
     found = results(attention, causal)

@@ -75,5 +75,5 @@ def test_bars_are_the_phases_one_after_the_other(whole):
 def test_names_that_are_markup_stay_text():
     runs = [run("<script>alert(1)</script>", loss=1), run("$a_{$", loss=1)]
     drawn, absent = draw(runs)
-    page = render(runs, drawn, absent, datetime(2026, 3, 2))
+    page = render(runs, drawn, absent, None, datetime(2026, 3, 2))
     assert "<script" not in page and "&lt;script&gt;" in page and "$a_{$" in page

@@ -3,6 +3,7 @@
 import io
 import os
 import pty
+import re
 import subprocess
 import termios
 
@@ -63,12 +64,14 @@ stage x --log '{folder}/train.log' --output train.log -- bash -c '{script}'
 perform"""
 
 
-def start_on_a_terminal(folder, script):
+def start_on_a_terminal(folder, script, **variables):
     """A stage that logs what a script prints; and the other end of its terminal."""
     ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (40, 120))
+    termios.tcsetwinsize(theirs, (24, 80))
     words = ["bash", "-c", STAGE.format(repo=REPO, folder=folder, script=script)]
-    process = subprocess.Popen(words, stdout=theirs, stderr=theirs, env=environment(), cwd=folder)
+    process = subprocess.Popen(
+        words, stdout=theirs, stderr=theirs, env=environment() | variables, cwd=folder
+    )
     os.close(theirs)
     return process, ours
 
@@ -85,9 +88,19 @@ def test_a_terminal_gets_a_bar_and_the_log_plain_lines(canned):
     os.close(terminal)
     assert process.wait() == 7
     assert (canned / "train.log").read_text() == "".join(LINES)
-    assert "100/1000 updates, 0:03:00 left, loss 7, lr 0.001, 1,234 tokens/s" in screen
-    assert " 10%|" in screen and "train_inner" not in screen
-    assert "UserWarning: of some library" in screen and "done training" in screen
+    bars = [line for line in re.split(r"[\r\n]+", screen) if "update 100/" in line]
+    shown = "epoch 1, update 100/1000, 0:03:00 left, loss 7.00, 1,234 tokens/s |█"
+    assert bars and all(line.startswith(shown) and len(line) <= 80 for line in bars)
+    assert "UserWarning" not in screen and "train_inner" not in screen
+    assert "  trained in 0:00:20" in screen
+
+
+def test_verbose_shows_the_log_as_it_is(canned):
+    process, terminal = start_on_a_terminal(canned, "cat canned.log", VERBOSE="1")
+    screen = read_all(terminal)
+    os.close(terminal)
+    assert process.wait() == 0
+    assert "".join(LINES).replace("\n", "\r\n") in screen
 
 
 def test_training_continues_when_the_terminal_is_closed(canned):

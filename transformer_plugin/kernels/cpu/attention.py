@@ -12,7 +12,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from ...modules.attention import MultiHeadAttention, attention
 from ...modules.key_values import sentence_attention
 from ...modules.packing import Packing
-from ..plain_attention import is_equation_1
+from ..plain_modules import is_equation_1
 from ..registry import kernel
 from .library import is_supported, run
 

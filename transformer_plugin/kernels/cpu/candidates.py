@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping
-from ctypes import addressof, byref, c_float, c_int64, c_void_p
+from ctypes import c_float, c_int64
 
 import torch
 from torch import Tensor
@@ -12,16 +11,6 @@ from torch import Tensor
 from ...search.candidates import Candidates, likeliest
 from ..registry import kernel
 from .library import SUFFIXES, address, is_supported, kernels
-
-
-class _Choice(ctypes.Structure):
-    """``struct Choice``."""
-
-    _fields_ = [
-        *((name, c_int64) for name in ("rows", "num_classes", "k", "num_biases")),
-        ("biased", c_void_p),
-        ("biases", c_void_p),
-    ]
 
 
 def _supports(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor) -> bool:
@@ -40,7 +29,6 @@ def likeliest_in_one_pass(
     """See ``likeliest``."""
     rows, num_classes = logits.shape
     biased, bias = (c_int64 * len(biases))(*biases), (c_float * len(biases))(*biases.values())
-    choice = _Choice(rows, num_classes, k, len(biases), addressof(biased), addressof(bias))
     found = Candidates(
         torch.empty(rows, k, dtype=torch.float32),
         torch.empty(rows, k, dtype=torch.int64),
@@ -48,6 +36,7 @@ def likeliest_in_one_pass(
     )
     asked = asked.contiguous()  # held here until the call is over
     getattr(kernels(), f"likeliest_{SUFFIXES[logits.dtype]}")(
-        byref(choice), *map(address, (logits, asked, *found))
+        *(*map(c_int64, (rows, num_classes, k, len(biases))), biased, bias),
+        *map(address, (logits, asked, *found)),
     )
     return found

@@ -14,7 +14,7 @@ from ...modules.decoder import Decoder
 from ...modules.packing import Packing
 from ...search.decoder_state import CachedDecoder, start_decoding
 from ...search.kv_cache import KVCache
-from ..plain_attention import is_equation_1
+from ..plain_modules import is_equation_1
 from ..registry import kernel
 from . import library
 from .library import SUFFIXES, address, kernels
@@ -61,8 +61,7 @@ def start(
 ) -> CachedDecoder:
     """See ``start_decoding``."""
     projected = [layer.encoder_attention.project_memory(memory) for layer in decoder.layers]
-    cache = TableCache(projected, packing)
-    return CachedDecoder(decoder, cache)
+    return CachedDecoder(decoder, TableCache(projected, packing))
 
 
 class TableCache:
@@ -131,29 +130,26 @@ class TableLayerCache:
         steps = self.steps[-attention.window - 1 :] if attention.window else self.steps
         ancestors = self._cache.ancestors
         bytes_q = attention.num_heads * attention.d_k * projected.element_size()
-        numbers = _Attention(
-            row_stride=projected.size(-1),
-            group=1,
-            positions=len(steps),
-            group_stride=ancestors.size(2),
-            position_stride=1,
-        )
+        room = ancestors.size(2)
+        numbers = _Attention(group=1, positions=len(steps), group_stride=room, position_stride=1)
         keys = [rows.data_ptr() + bytes_q for rows in steps]
-        return _attend(attention, steps[-1], numbers, keys, ancestors[:, :, -len(steps) :]), None
+        seen = ancestors[:, :, -len(steps) :]
+        return _attend(attention, steps[-1], numbers, projected.size(-1), keys, seen), None
 
     def encoder_attention(
         self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
     ) -> tuple[Tensor, None]:
         """See ``KeyValues``; without weights."""
-        numbers = _Attention(row_stride=self.memory.size(-1), group=queries.size(1), group_stride=1)
-        tables = self._cache.starts, self._cache.lengths
-        return _attend(attention, queries.contiguous(), numbers, self._memory_keys, *tables), None
+        numbers = _Attention(group=queries.size(1), group_stride=1)
+        table = self.memory.size(-1), self._memory_keys, self._cache.starts, self._cache.lengths
+        return _attend(attention, queries.contiguous(), numbers, *table), None
 
 
 def _attend(
     attention: MultiHeadAttention,
     q: Tensor,
     numbers: _Attention,
+    row_stride: int,
     keys: list[int],
     row_numbers: Tensor,
     lengths: Tensor | None = None,
@@ -163,7 +159,7 @@ def _attend(
     numbers.queries = q.size(0) * q.size(1)
     numbers.heads, numbers.d_k, numbers.d_v = attention.num_heads, attention.d_k, attention.d_v
     numbers.query_stride, numbers.out_stride = q.size(-1), out.size(-1)
-    numbers.scale = attention.score.scale
+    numbers.row_stride, numbers.scale = row_stride, attention.score.scale
     getattr(kernels(), f"attend_rows_{SUFFIXES[q.dtype]}")(
         *(byref(numbers), address(q), address(out), (c_void_p * len(keys))(*keys)),
         *map(address, (row_numbers, lengths)),

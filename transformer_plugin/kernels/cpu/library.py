@@ -44,18 +44,13 @@ def address(tensor: Tensor | None) -> c_void_p:
     return c_void_p(None if tensor is None else tensor.data_ptr())
 
 
-def threads() -> tuple[c_void_p, c_int64]:
-    """What a kernel needs to work in as many threads as torch has: the OpenMP entry point and the
-    thread count."""
-    return _openmp_entry_point(), c_int64(torch.get_num_threads())
-
-
 def run(
     name: str, dtype: torch.dtype, numbers: ctypes.Structure, tensors: Sequence[Tensor | None]
 ) -> None:
     """Calls a kernel for numbers of this type, in as many threads as torch has."""
     kernel = getattr(kernels(), f"{name}_{SUFFIXES[dtype]}")
-    kernel(byref(numbers), *threads(), *map(address, tensors))
+    threads = c_int64(torch.get_num_threads())
+    kernel(byref(numbers), _openmp_entry_point(), threads, *map(address, tensors))
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from torch import Tensor
 from ...modules.attention import MultiHeadAttention, attention
 from ...modules.key_values import sentence_attention
 from ...modules.packing import Packing
-from ..plain_attention import is_equation_1
+from ..plain_modules import is_equation_1
 from ..registry import kernel
 
 _DTYPES = (torch.float16, torch.bfloat16)

@@ -21,7 +21,7 @@ from tqdm import tqdm
 from .entries import entries_of
 from .series import TrainingLog
 
-_BAR = "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} updates{postfix}"
+_BAR = "{desc}update {n_fmt}/{total_fmt}{postfix} |{bar}|"
 
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
@@ -48,9 +48,9 @@ class ProgressDisplay:
     """The lines of a training log on a terminal, or elsewhere."""
 
     def __init__(self, output: TextIO, terminal: bool = True) -> None:
-        self._output, self._terminal = output, terminal
+        self._output = output
         self._log = TrainingLog(Path("standard input"))
-        self._bar: tqdm | None = None
+        self._bar = ProgressBar(output, self._log) if terminal else None
 
     def show(self, line: str) -> None:
         """Writes a line, with its line feed."""
@@ -58,9 +58,9 @@ class ProgressDisplay:
         for entry in entries_of(line):
             self._log.take(entry)
             is_progress = entry.whole and entry.source == "train_inner"
-        if self._terminal and is_progress:
-            self._draw()
-        elif self._terminal:
+        if self._bar is not None and is_progress:
+            self._bar.draw()
+        elif self._bar is not None:
             tqdm.write(line, self._output, end="")
         else:
             left = f"  [{time_left(self._log)}]" if is_progress else ""
@@ -71,16 +71,32 @@ class ProgressDisplay:
         if self._bar is not None:
             self._bar.close()
 
-    def _draw(self) -> None:
+
+class ProgressBar:
+    """A bar on a terminal for the updates of a log, which fits in 80 columns."""
+
+    def __init__(self, output: TextIO, log: TrainingLog) -> None:
+        self._output, self._log = output, log
+        self._bar: tqdm | None = None
+
+    def draw(self) -> None:
+        """Shows what the log says by now."""
         log = self._log
         if self._bar is None:
             self._bar = tqdm(file=self._output, bar_format=_BAR, leave=False, dynamic_ncols=True)
-        self._bar.total, self._bar.n = log.total_updates, log.updates
+        done = max(log.updates, *(attempt.last for attempt in log.attempts.found), 0)
+        self._bar.total, self._bar.n = log.total_updates, done
         latest = {name: series.values[-1] for name, series in log.train.items() if series.values}
+        self._bar.desc = f"epoch {latest['epoch']:.0f}, " if "epoch" in latest else ""
         shown = [time_left(log)]
-        shown += [f"{name} {latest[name]:g}" for name in ("loss", "lr") if name in latest]
+        shown += [f"loss {latest['loss']:.2f}"] if "loss" in latest else []
         shown += [f"{latest['wps']:,.0f} tokens/s"] if "wps" in latest else []
         self._bar.set_postfix_str(", ".join(shown))
+
+    def close(self) -> None:
+        """Removes the bar."""
+        if self._bar is not None:
+            self._bar.close()
 
 
 def time_left(log: TrainingLog) -> str:

@@ -3,16 +3,38 @@
 // Plain C functions for attention.py; tensors are given by their first element.
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
 #include "matrix.h"
-#include "parallel.h"
 #include "vectors.h"
 
 namespace {
+
+// GOMP_parallel, of the OpenMP library that torch works with, whose threads are at hand; calls a
+// function in so many of them. Null: there is none.
+typedef void (*Parallel)(void (*)(void*), void*, unsigned, unsigned);
+
+// body(i) for i below count, each as soon as a thread is free.
+template <class Body>
+void for_each(int64_t count, Parallel parallel, int64_t threads, Body body) {
+    struct Work {
+        std::atomic<int64_t> next;
+        int64_t count;
+        Body& body;
+    } work{{0}, count, body};
+    const auto take_part = [](void* shared) {
+        Work& work = *static_cast<Work*>(shared);
+        for (int64_t i; (i = work.next++) < work.count;) work.body(i);
+    };
+    if (parallel && threads > 1)
+        parallel(take_part, &work, threads, 0);
+    else
+        take_part(&work);
+}
 
 // Rows of a tensor as float32, one behind another, times `factor`. The next head's, on their right,
 // are asked for already.
@@ -58,22 +80,16 @@ struct Sentences {  // as attention.py's
 
 constexpr int64_t kBlock = 64;  // queries of a sentence at a time
 
-// Buffers of one thread, each a multiple of kLanes numbers, in memory that the thread keeps.
-class Scratch {
-   public:
+// Buffers of one thread, in memory that the thread keeps.
+struct Scratch {
+    float* next;
+
     explicit Scratch(int64_t numbers) {
         thread_local std::vector<float> room;
         if (int64_t(room.size()) < numbers) room.resize(numbers);
-        next_ = room.data();
+        next = room.data();
     }
-    float* take(int64_t numbers) {
-        float* const start = next_;
-        next_ += in_lanes(numbers);
-        return start;
-    }
-
-   private:
-    float* next_;
+    float* take(int64_t numbers) { return (next += numbers) - numbers; }
 };
 
 // One head of one sentence: where its numbers start, and how many there are.
@@ -178,16 +194,6 @@ void attend_back(const Sentences& s, int64_t task, const Number* q, const Number
     write(dv, head.keys, s.d_v, v_gradient + head.v, s.key_row);
 }
 
-// body(task) for each head of each sentence: those of a sentence, whose numbers lie in the same
-// rows, one after another in one thread where there are sentences enough for all threads.
-template <class Body>
-void for_each_head(const Sentences& s, Parallel parallel, int64_t threads, Body body) {
-    const int64_t together = s.count < 4 * threads ? 1 : s.heads;
-    for_each(s.count * s.heads / together, parallel, threads, [=](int64_t group) {
-        for (int64_t task = group * together; task < (group + 1) * together; ++task) body(task);
-    });
-}
-
 }  // namespace
 
 // Its size and where its fields are, which a test compares with Python's.
@@ -197,19 +203,19 @@ extern "C" const int64_t sentences_layout[] = {
     offsetof(Sentences, out_row), offsetof(Sentences, starts), offsetof(Sentences, key_starts),
     offsetof(Sentences, causal), offsetof(Sentences, scale)};
 
-// Functions for each type of number.
+// Functions for each type of number; a task is one head of one sentence.
 #define EXPORT(Number, suffix)                                                                   \
     extern "C" void attend_##suffix(const Sentences* s, Parallel parallel, int64_t threads,      \
                                     const Number* q, const Number* k, const Number* v,           \
                                     Number* out) {                                               \
-        for_each_head(*s, parallel, threads,                                                     \
-                      [=](int64_t task) { attend(*s, task, q, k, v, out); });                    \
+        for_each(s->count * s->heads, parallel, threads,                                         \
+                 [=](int64_t task) { attend(*s, task, q, k, v, out); });                         \
     }                                                                                            \
     extern "C" void attend_back_##suffix(                                                        \
         const Sentences* s, Parallel parallel, int64_t threads, const Number* q,                 \
         const Number* k, const Number* v, const Number* gradient, Number* q_gradient,            \
         Number* k_gradient, Number* v_gradient) {                                                \
-        for_each_head(*s, parallel, threads, [=](int64_t task) {                                 \
+        for_each(s->count * s->heads, parallel, threads, [=](int64_t task) {                     \
             attend_back(*s, task, q, k, v, gradient, q_gradient, k_gradient, v_gradient);        \
         });                                                                                      \
     }

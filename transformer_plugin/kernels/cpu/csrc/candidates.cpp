@@ -3,19 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "vectors.h"
 
 namespace {
-
-struct Choice {  // as candidates.py's
-    int64_t rows, num_classes, k, num_biases;
-    const int64_t* biased;  // classes whose log-probability is changed for the choice
-    const float* biases;    // by so much; minus infinity takes them out
-};
 
 struct Found {
     float logit;
@@ -53,42 +46,41 @@ void find_largest(const Number* x, int64_t size, std::vector<Found>& found) {
 }
 
 // Of each row of logits the k classes to choose, and their log-probabilities.
+//   biased, biases: classes whose log-probability is changed for the choice, and by how much.
 //   asked: a class of each row; its log-probability, without bias, goes to asked_log_p.
 template <class Number>
-void likeliest(const Choice& c, const Number* logits, const int64_t* asked, float* log_p,
-               int64_t* classes, float* asked_log_p) {
-    std::vector<Found> found(c.k + c.num_biases);  // so many that k are left in any case
-    for (int64_t r = 0; r < c.rows; ++r, logits += c.num_classes) {
-        find_largest(logits, c.num_classes, found);
+void likeliest(int64_t rows, int64_t num_classes, int64_t k, int64_t num_biases,
+               const int64_t* biased, const float* biases, const Number* logits,
+               const int64_t* asked, float* log_p, int64_t* classes, float* asked_log_p) {
+    std::vector<Found> found(k + num_biases);  // so many that k are left in any case
+    for (int64_t r = 0; r < rows; ++r, logits += num_classes) {
+        find_largest(logits, num_classes, found);
         const float most = found[0].logit;
         Floats total{};
-        for (int64_t i = 0; i < c.num_classes; i += kLanes)
-            total += exponential(vector(logits, c.num_classes, i) - most);
+        for (int64_t i = 0; i < num_classes; i += kLanes)
+            total += exponential(vector(logits, num_classes, i) - most);
         const float log_z = most + std::log(sum(total));
         asked_log_p[r] = load(logits + asked[r], 1, 0)[0] - log_z;
         for (Found& f : found)
-            for (int64_t b = 0; b < c.num_biases; ++b)
-                if (c.biased[b] == f.number) f.logit += c.biases[b];
+            for (int64_t b = 0; b < num_biases; ++b)
+                if (biased[b] == f.number) f.logit += biases[b];
         std::stable_sort(found.begin(), found.end(),
                          [](Found a, Found b) { return a.logit > b.logit; });
-        for (int64_t j = 0; j < c.k; ++j, ++log_p, ++classes)
+        for (int64_t j = 0; j < k; ++j, ++log_p, ++classes)
             *log_p = found[j].logit - log_z, *classes = found[j].number;
     }
 }
 
 }  // namespace
 
-// Its size and where its fields are, which a test compares with Python's.
-extern "C" const int64_t choice_layout[] = {
-    sizeof(Choice), offsetof(Choice, rows), offsetof(Choice, num_classes), offsetof(Choice, k),
-    offsetof(Choice, num_biases), offsetof(Choice, biased), offsetof(Choice, biases)};
-
-// One C function for each type of number.
+// A function for each type of number.
 #define EXPORT(Number, suffix)                                                                   \
-    extern "C" void likeliest_##suffix(const Choice* c, const Number* logits,                    \
-                                       const int64_t* asked, float* log_p, int64_t* classes,     \
-                                       float* asked_log_p) {                                     \
-        likeliest(*c, logits, asked, log_p, classes, asked_log_p);                               \
+    extern "C" void likeliest_##suffix(                                                          \
+        int64_t rows, int64_t num_classes, int64_t k, int64_t num_biases, const int64_t* biased, \
+        const float* biases, const Number* logits, const int64_t* asked, float* log_p,           \
+        int64_t* classes, float* asked_log_p) {                                                  \
+        likeliest(rows, num_classes, k, num_biases, biased, biases, logits, asked, log_p,        \
+                  classes, asked_log_p);                                                         \
     }
 
 EXPORT(float, float32)

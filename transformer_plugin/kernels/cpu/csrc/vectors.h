@@ -156,28 +156,18 @@ Floats exponential(Floats x) {
     return lost ? Floats{} : scaled(p, n);
 }
 
-// The largest of `size` numbers, in whole vectors.
-float largest(const float* x, int64_t size) {
-    Floats top = load(x);
+// Of `size` numbers, in whole vectors, the first `count` become their softmax, the others 0.
+void softmax(float* x, int64_t count, int64_t size) {
+    for (int64_t i = count; i < size; ++i) x[i] = kMinusInfinity;
+    Floats top = load(x), total{};
     for (int64_t i = kLanes; i < size; i += kLanes) top = larger(top, load(x + i));
-    return largest(top);
-}
-
-// `size` numbers, in whole vectors, become e^(x - most); returns their sum.
-float exponentiate(float* x, int64_t size, float most) {
-    Floats total{};
+    const float most = largest(top);
     for (int64_t i = 0; i < size; i += kLanes) {
         const Floats e = exponential(load(x + i) - most);
         store(e, x + i);
         total += e;
     }
-    return sum(total);
-}
-
-// Of `size` numbers, in whole vectors, the first `count` become their softmax, the others 0.
-void softmax(float* x, int64_t count, int64_t size) {
-    for (int64_t i = count; i < size; ++i) x[i] = kMinusInfinity;
-    const float share = 1 / exponentiate(x, size, largest(x, size));
+    const float share = 1 / sum(total);
     for (int64_t i = 0; i < size; i += kLanes) store(load(x + i) * share, x + i);
 }
 

@@ -1,4 +1,4 @@
-"""The pre-softmax linear map behind what ``smoothed_loss`` and a search are given."""
+"""What kernels ask of modules: whether they compute the plain equation and nothing else."""
 
 from __future__ import annotations
 
@@ -7,8 +7,22 @@ from typing import Any
 
 from torch import nn
 
+from ..modules.attention import MultiHeadAttention
+from ..modules.attention_score import AttentionScore
 from ..modules.decoder import Decoder
 from ..modules.operation import is_exactly
+
+
+def is_equation_1(module: nn.Module) -> bool:
+    """Whether ``module`` is softmax(scale Q K^T) V in each head, without dropout."""
+    return (
+        isinstance(module, MultiHeadAttention)
+        and is_exactly(module, MultiHeadAttention)
+        and is_exactly(module.score, AttentionScore)
+        and module.score.is_plain
+        and isinstance(module.score.scale, float)
+        and not (module.dropout and module.training)
+    )
 
 
 def plain_projection(project: Callable[..., Any]) -> nn.Linear | None:

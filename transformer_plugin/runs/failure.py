@@ -1,0 +1,37 @@
+"""What went wrong in a command, in one line, from the end of its log."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .spelling import shortened_usage_error
+
+_TAIL = 1 << 16  # bytes that are looked at
+_USAGE = re.compile(r"^usage: ", re.MULTILINE)
+_LAUNCHER = re.compile(r"^[EWI]\d{4} .*elastic.*", re.MULTILINE | re.DOTALL)  # torchrun's own words
+_KILLED = re.compile(r"Root Cause.*?rank +: (\d+).*?traceback +: (Signal [^\n]+)", re.DOTALL)
+_EXCEPTION = re.compile(r"^(?:\[rank\d+\]: ?)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")
+# A logger's messages, and warnings.
+_MESSAGE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| |^(INFO|DEBUG):|Warning: ")
+
+
+def failure_message(log: Path, start: int) -> str:
+    """The exception, the usage error or the last line of a command, loggers' messages aside; "" if
+    there is none.
+
+    Args:
+        start: byte at which the command's own output begins.
+    """
+    with log.open("rb") as file:
+        file.seek(max(start, log.stat().st_size - _TAIL))
+        text = file.read().decode(errors="replace")
+    if usage := _USAGE.search(text):
+        return shortened_usage_error(text[usage.start() :]).rstrip("\n").split("\n")[-1]
+    if killed := _KILLED.search(text):
+        return f"rank {killed[1]}: {killed[2]}"
+    lines = [line.strip() for line in _LAUNCHER.sub("", text).split("\n") if line.strip()]
+    exceptions = [match[1] for line in lines if (match := _EXCEPTION.match(line))]
+    if exceptions:
+        return exceptions[-1]
+    return next((line for line in reversed(lines) if not _MESSAGE.search(line)), "")
