@@ -109,7 +109,7 @@ def check_names(arch: str, chosen: Mapping[str, str | None]) -> None:
         Refusal: one of them does not.
     """
     for kind, name in chosen.items():
-        part = _REGISTRIES[kind].get(name)
+        part = _REGISTRIES[kind].get(name or "")
         if part is None or not part.__module__.startswith("fairseq."):
             continue
         option = f"--{kind.replace('_', '-')} {name}"
