@@ -116,6 +116,6 @@ def check_names(arch: str, chosen: Mapping[str, str | None]) -> None:
         if name not in WORKING[kind]:
             known = f"it is for other models: use {_OWN[kind]}, or {', '.join(WORKING[kind])}"
             raise Refusal(f"{option} does not work with {arch}: {_INSTEAD.get(name, known)}")
-        package = _PACKAGES.get(name)
+        package = _PACKAGES.get(name or "")
         if package and not importlib.util.find_spec(package):
             raise Refusal(f"{option} needs {package}, which is not installed: use {_OWN[kind]}")
