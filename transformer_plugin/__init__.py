@@ -2,10 +2,19 @@
 (https://arxiv.org/abs/1706.03762), as a fairseq plugin.
 
 When fairseq imports this package as ``--user-dir``, its components are registered, and fairseq can
-read its own checkpoints on torch 2.6 and newer. Without fairseq the package imports nothing.
+read its own checkpoints on torch 2.6 and newer. In Python, ``transformer_plugin.load("runs/toy")``
+is a trained model that translates raw text. Otherwise the package imports nothing.
 """
 
+from __future__ import annotations
+
 import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .translation.translation_model import TranslationModel, load
+
+__all__ = ["TranslationModel", "load"]
 
 if "fairseq" in sys.modules:
     from . import components  # noqa: F401
@@ -17,3 +26,12 @@ if "fairseq" in sys.modules:
     restore_names()
     protect_loading()
     VaswaniTranslationTask.before_setup = staticmethod(protect_training)
+
+
+def __getattr__(name: str) -> Any:
+    """Imports ``load`` and ``TranslationModel``, and with them fairseq, on first use."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .quiet_import import translation_model
+
+    return getattr(translation_model(), name)

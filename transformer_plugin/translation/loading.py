@@ -106,6 +106,11 @@ def load(data: Path | str, path: Path | str, **options: Any) -> Translator:
         FileNotFoundError: see ``load_models``.
         ValueError: see ``load_translator``, or there is no such option.
     """
+    return load_translator(arguments_of(data, path, **options))
+
+
+def arguments_of(data: Path | str, path: Path | str, **options: Any) -> argparse.Namespace:
+    """The arguments of ``transformer-plugin translate``; see ``load``."""
     parser = argparse.ArgumentParser()
     for add in (add_model_arguments, add_search_arguments, add_n_best_arguments):
         add(parser)
@@ -115,7 +120,7 @@ def load(data: Path | str, path: Path | str, **options: Any) -> Translator:
             known = ", ".join(vars(args))
             raise ValueError(f"there is no option '{name}': expected one of {known}")
         setattr(args, name, value)
-    return load_translator(args)
+    return args
 
 
 def _check_search(args: argparse.Namespace, number: int) -> None:

@@ -52,7 +52,7 @@ class Translation:
     @property
     def score(self) -> float:
         """The sum of its parts' scores."""
-        return sum(part.score for part in self.parts)
+        return sum((part.score for part in self.parts), 0.0)
 
 
 class Translator:
@@ -184,6 +184,12 @@ class Translator:
             unknown = dictionary.unk_word
             pieces = replaced(pieces, source, links, unknown, self.replacements)
         return Part(source, pieces, tokens, target, float(hypothesis["score"]), links)
+
+    def forced(self, source: list[str], tokens: Tensor, target: str) -> Part:
+        """A given translation of the subwords ``source``, whose ids are ``tokens``; it has no
+        score."""
+        pieces = self.target_subwords.split(target)
+        return Part(source, pieces, tokens, token_ids(pieces, self.task.target_dictionary), 0.0)
 
     def _parts(self, pieces: list[str]) -> Iterator[list[str]]:
         """Splits subwords into parts of at most ``part_length``, after sentences or else words."""

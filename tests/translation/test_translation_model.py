@@ -1,0 +1,135 @@
+"""transformer_plugin.load: raw text in Python."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from fairseq_commands import environment
+
+import transformer_plugin
+from transformer_plugin import cli
+
+TEXTS = ["the cat sees .", "", "the quick dog's house (so) and the naïve cat slowly sees ."]
+
+
+@pytest.fixture
+def model(run_folder):
+    return transformer_plugin.load(run_folder, cpu=True)
+
+
+def by_command(run, folder, *flags):
+    """What ``transformer-plugin translate`` writes for the texts."""
+    (folder / "in").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    words = [run / "data-bin", "--path", run / "checkpoints/averaged.pt", "--cpu", *flags]
+    words += ["--input", folder / "in", "--output", folder / "out"]
+    assert cli.main(["translate", *map(str, words)]) == 0
+    return (folder / "out").read_text(encoding="utf-8").splitlines()
+
+
+def test_translations_are_those_of_the_command(model, run_folder, tmp_path):
+    found = model.translate(TEXTS)
+    assert [each.text for each in found] == by_command(run_folder, tmp_path)
+    assert all(each.alignment is None and each.alternatives == [] for each in found)
+    found = model.translate(TEXTS, beam=3, nbest=2, alignments=True, alpha=1.0)
+    printed = by_command(
+        *(run_folder, tmp_path, "--beam", "3", "--nbest", "2", "--print-alignment"),
+        *("--lenpen", "1.0"),
+    )
+    rows = [
+        (str(number), text.text, f"{text.score:.2f}", text.alignment)
+        for number, best in enumerate(found)
+        for text in (best, *best.alternatives)
+    ]
+    expected = []
+    for line in printed:
+        number, text, links, score = line.split(" ||| ")
+        pairs = [tuple(map(int, pair.split("-"))) for pair in links.split()]
+        expected.append((number, text, f"{float(score):.2f}", pairs))
+    assert rows == expected and len(rows) == 5
+
+
+def test_scores_are_log_probabilities(model):
+    """Of the logits, one sentence at a time."""
+    sources, targets = TEXTS[:1] * 2, ["die Katze sieht .", "die die ."]
+    (network,), found = model.models, model.score(sources, targets)
+    for source, target, score in zip(sources, targets, found, strict=True):
+        part = model.attention(source, target)
+        dictionaries = model.dictionaries
+        src, tgt = (
+            torch.tensor([words.index(piece) for piece in pieces])
+            for words, pieces in zip(dictionaries, (part.source, part.target), strict=True)
+        )
+        with torch.no_grad():
+            logits = network(src[None], torch.tensor([len(src)]), tgt.roll(1)[None])[0][0]
+        expected = logits.double().log_softmax(-1)[torch.arange(len(tgt)), tgt].sum()
+        assert score == pytest.approx(float(expected), abs=1e-4)
+    assert found[0] > found[1]
+
+
+def test_attention_is_that_of_the_translation(model):
+    own = model.attention(TEXTS[0])
+    lengths = len(own.target), len(own.source)
+    assert own.encoder_decoder.shape == (2, 4, *lengths)
+    assert own.encoder.shape[-2:] == (lengths[1],) * 2
+    for weights in (own.encoder, own.decoder, own.encoder_decoder):
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+    text = model.translate(TEXTS[:1])[0].text
+    given = model.attention(TEXTS[0], text)
+    assert (given.source, given.target) == (own.source, own.target)
+    torch.testing.assert_close(given.encoder_decoder, own.encoder_decoder)
+    other = model.attention(TEXTS[0], "und und")
+    assert other.target != own.target and other.encoder_decoder.shape[2] == len(other.target)
+
+
+def test_wrong_arguments_are_named(model, run_folder):
+    with pytest.raises(TypeError, match="expected a list of sentences"):
+        model.translate("the cat")
+    with pytest.raises(ValueError, match="beam 4, nbest 5: expected 1 <= nbest <= beam"):
+        model.translate(["the cat"], nbest=5)
+    with pytest.raises(ValueError, match="1 sources, 2 targets"):
+        model.score(["the cat"], ["a", "b"])
+    with pytest.raises(ValueError, match="the sentence is empty"):
+        model.attention(" ")
+    with pytest.raises(ValueError, match="has more than 500 subwords"):
+        model.attention("cat " * 1200)
+    with pytest.raises(FileNotFoundError, match="nowhere: no such folder; expected one that recip"):
+        transformer_plugin.load("nowhere")
+    both = ":".join([str(run_folder / "checkpoints/averaged.pt")] * 2)
+    ensemble = transformer_plugin.load(run_folder, both, cpu=True)
+    with pytest.raises(ValueError, match="an ensemble has no attention of its own"):
+        ensemble.attention("the cat")
+
+
+class Code:
+    """What writes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_a_checkpoint_with_code_is_refused_and_nothing_runs(run_folder, tmp_path):
+    state = torch.load(run_folder / "checkpoints/averaged.pt", weights_only=False)
+    torch.save({**state, "extra_state": Code(tmp_path / "ran")}, tmp_path / "code.pt")
+    with pytest.raises(ValueError, match=r"code\.pt"):
+        transformer_plugin.load(run_folder, tmp_path / "code.pt", cpu=True)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_process_of_the_users_own_stays_as_it_is(prepared):
+    """No output, no warning, no change of logging; fairseq would make all three."""
+    code = (
+        "import logging, sys, transformer_plugin as plugin; root = logging.getLogger()\n"
+        "assert 'torch' not in sys.modules; before = root.level, root.handlers[:]\n"
+        "model = plugin.load(sys.argv[1], cpu=True)\n"
+        "assert before == (root.level, root.handlers)\n"
+        "print(model.source_language, model.translate(['the cat sees .'])[0].text)"
+    )
+    words = [sys.executable, "-W", "default", "-c", code, str(prepared("sentencepiece"))]
+    env = environment(forks=False)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert done.stdout.startswith("en ") and len(done.stdout.splitlines()) == 1
