@@ -110,12 +110,12 @@ def check_names(arch: str, chosen: Mapping[str, str | None]) -> None:
     """
     for kind, name in chosen.items():
         part = _REGISTRIES[kind].get(name or "")
-        if part is None or not part.__module__.startswith("fairseq."):
+        if name is None or part is None or not part.__module__.startswith("fairseq."):
             continue
         option = f"--{kind.replace('_', '-')} {name}"
         if name not in WORKING[kind]:
             known = f"it is for other models: use {_OWN[kind]}, or {', '.join(WORKING[kind])}"
             raise Refusal(f"{option} does not work with {arch}: {_INSTEAD.get(name, known)}")
-        package = _PACKAGES.get(name or "")
+        package = _PACKAGES.get(name)
         if package and not importlib.util.find_spec(package):
             raise Refusal(f"{option} needs {package}, which is not installed: use {_OWN[kind]}")
