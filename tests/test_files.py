@@ -52,6 +52,8 @@ def test_a_folder_is_replaced_whole(tmp_path):
     with pytest.raises(ZeroDivisionError), atomic_folder(path) as folder:
         (folder / "half").touch()
         raise ZeroDivisionError
+    with pytest.raises(FileNotFoundError), atomic_folder(path) as folder:
+        folder.rmdir()  # so that it cannot replace the former one
     assert os.listdir(path) == ["two"] and os.listdir(tmp_path) == ["out"]
 
 

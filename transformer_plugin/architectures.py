@@ -13,9 +13,10 @@ from fairseq.models import (
     register_model,
 )
 
-from .combinations import check_task_name
+from .combinations import check_names
 from .model import VaswaniTransformer  # noqa: F401  (registered as vaswani_transformer)
 from .presets import PRESETS, Numbers
+from .refusal import Refusal
 
 
 def register_preset(name: str, numbers: Numbers, model: str = "vaswani_transformer") -> None:
@@ -51,11 +52,14 @@ def _complete(args: Namespace) -> None:
     """Completes the options of fairseq's command line, for any task.
 
     Raises:
-        Refusal: the task trains several models at once.
+        Refusal: a part of fairseq does not work with the plugin's model.
     """
     if getattr(args, "bf16", False):
         args.tpu = False  # with --bf16 fairseq expects a TPU, and crashes without one
-    check_task_name(args.task, args.arch)
+    parts = ("task", "criterion", "optimizer", "lr_scheduler")
+    check_names(args.arch, {name: getattr(args, name, None) for name in parts})
+    if args.lr_scheduler == "polynomial_decay" and not args.total_num_update:
+        raise Refusal("--lr-scheduler polynomial_decay needs --total-num-update")
     for name in ("max_source_positions", "max_target_positions"):
         if getattr(args, name, 0) is None:
             setattr(args, name, 1024)  # a language model's task has no limit

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Mapping
 from typing import Any, cast
 
-from fairseq.tasks import FairseqTask
+from fairseq.criterions import CRITERION_REGISTRY
+from fairseq.optim import OPTIMIZER_REGISTRY
+from fairseq.optim.lr_scheduler import LR_SCHEDULER_REGISTRY
+from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
 from fairseq.tasks.masked_lm import MaskedLMTask
 from fairseq.tasks.translation import TranslationTask
@@ -16,7 +21,59 @@ NO_TRANSLATION = (
     "the plugin's model translates, and the task gives it no target sentences: use a task of"
     " translation, or for a language model --arch transformer_lm"
 )
-_ONE_MODEL_A_PAIR = ("multilingual_translation", "semisupervised_translation")
+# fairseq's parts that work with the plugin's model. The others are for other kinds of models.
+WORKING: dict[str, tuple[str, ...]] = {
+    "task": (
+        "translation",
+        "translation_multi_simple_epoch",
+        "online_backtranslation",
+        "denoising",
+        "multilingual_denoising",
+    ),
+    "criterion": (
+        "cross_entropy",
+        "label_smoothed_cross_entropy",
+        "label_smoothed_cross_entropy_with_rdrop",
+    ),
+    "optimizer": (
+        *("adadelta", "adafactor", "adagrad", "adam", "adamax", "cpu_adam", "lamb"),
+        *("nag", "sgd"),
+    ),
+    "lr_scheduler": (
+        *("cosine", "fixed", "inverse_sqrt", "manual", "polynomial_decay"),
+        *("reduce_lr_on_plateau", "step", "tri_stage", "triangular"),
+    ),
+}
+_REGISTRIES = {
+    "task": TASK_REGISTRY,
+    "criterion": CRITERION_REGISTRY,
+    "optimizer": OPTIMIZER_REGISTRY,
+    "lr_scheduler": LR_SCHEDULER_REGISTRY,
+}
+_ONE_MODEL_A_PAIR = (
+    "it trains a model a language pair, as --arch multilingual_transformer: for one model of"
+    " several languages use translation_multi_simple_epoch"
+)
+_INSTEAD = {
+    "language_modeling": NO_TRANSLATION,
+    "masked_lm": NO_TRANSLATION,
+    "multilingual_translation": _ONE_MODEL_A_PAIR,
+    "semisupervised_translation": _ONE_MODEL_A_PAIR,
+    "label_smoothed_cross_entropy_with_alignment": "it trains the attention of one architecture,"
+    " --arch transformer_align: use vaswani_cross_entropy, whose model gives alignments by its last"
+    " layer's attention",
+    "translation_from_pretrained_bart": "it does not run in this release of fairseq: use"
+    " translation with --finetune-from-model",
+    "translation_from_pretrained_xlm": "it does not run in this release of fairseq: use"
+    " translation with --finetune-from-model",
+}
+_OWN = {
+    "task": "vaswani_translation",
+    "criterion": "vaswani_cross_entropy",
+    "optimizer": "vaswani_adam",
+    "lr_scheduler": "noam",
+}
+_PACKAGES = {"cpu_adam": "deepspeed", "lamb": "apex"}
 
 
 def check_combination(cfg: Any, task: FairseqTask) -> None:
@@ -30,13 +87,9 @@ def check_combination(cfg: Any, task: FairseqTask) -> None:
     if not isinstance(cfg, DictConfig):
         return
     whole = cast("DictConfig", cfg._get_root())
-    if OmegaConf.select(whole, "criterion._name") == "label_smoothed_cross_entropy_with_alignment":
-        raise Refusal(
-            "--criterion label_smoothed_cross_entropy_with_alignment trains the attention of one"
-            " architecture, fairseq's --arch transformer_align: use --criterion"
-            " vaswani_cross_entropy, whose model gives alignments by its last layer's attention"
-        )
     trained = OmegaConf.select(whole, "task._name")
+    names = {kind: OmegaConf.select(whole, f"{kind}._name") for kind in _REGISTRIES}
+    check_names(cfg.get("_name") or "vaswani_transformer", names)
     if trained == "vaswani_translation" and type(task) is TranslationTask:
         raise Refusal(
             "the checkpoint was trained with --task vaswani_translation: add this to the command."
@@ -45,15 +98,24 @@ def check_combination(cfg: Any, task: FairseqTask) -> None:
         )
 
 
-def check_task_name(task: str, arch: str) -> None:
-    """Checks that the task can build a model that has a dataclass as its configuration.
+def check_names(arch: str, chosen: Mapping[str, str | None]) -> None:
+    """Checks that fairseq's parts work with an architecture of the plugin.
+
+    Args:
+        chosen: the names of the task, the criterion and so on. Parts that are not fairseq's own
+            are not checked.
 
     Raises:
-        Refusal: it cannot.
+        Refusal: one of them does not.
     """
-    if task in _ONE_MODEL_A_PAIR:
-        raise Refusal(
-            f"--task {task} trains a model a language pair, as fairseq's --arch"
-            f" multilingual_transformer: for one --arch {arch} of several languages use --task"
-            " translation_multi_simple_epoch"
-        )
+    for kind, name in chosen.items():
+        part = _REGISTRIES[kind].get(name or "")
+        if name is None or part is None or not part.__module__.startswith("fairseq."):
+            continue
+        option = f"--{kind.replace('_', '-')} {name}"
+        if name not in WORKING[kind]:
+            known = f"it is for other models: use {_OWN[kind]}, or {', '.join(WORKING[kind])}"
+            raise Refusal(f"{option} does not work with {arch}: {_INSTEAD.get(name, known)}")
+        package = _PACKAGES.get(name)
+        if package and not importlib.util.find_spec(package):
+            raise Refusal(f"{option} needs {package}, which is not installed: use {_OWN[kind]}")

@@ -69,7 +69,12 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         yield partial
         if path.exists():
             path.rename(former)
-        partial.rename(path)
+        try:
+            partial.rename(path)
+        except OSError:
+            if former.exists():
+                former.rename(path)
+            raise
     finally:
         for folder in (partial, former):
             shutil.rmtree(folder, ignore_errors=True)

@@ -214,7 +214,8 @@ class VaswaniTranslationTask(TranslationTask):
             ", ".join(reasons),
         )
         if getattr(args, "max_len_a", -1) < 0:
-            # the paper's limit, of the padded batch
+            args.max_len_a = self._fidelity().get("max_len_a", -1)
+        if args.max_len_a < 0:  # the paper's limit, of the padded batch
             args.max_len_a, args.max_len_b = 1, self.cfg.max_len_own
         given = dict(args) if isinstance(args, Mapping) else vars(args)
         self._log_search(given, {"length_penalty": "fairseq", "stop_rule": "first-finished"})

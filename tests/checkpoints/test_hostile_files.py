@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -18,7 +19,8 @@ from transformer_plugin.checkpoints.safe_loading import load
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fairseq_commands import generate, run
-from hostile_files import CANARY, CODE, HOSTILE, in_header, put, write
+from hostile_changes import CANARY, CODE, in_header, put
+from hostile_files import HOSTILE, write
 
 MODELS = ("transformer", "fconv", "lstm", "plugin")
 
@@ -184,6 +186,8 @@ COMMANDS = {
         *("transformer-plugin", "attention", "--data", *RAW),
         *("--text", "w1", "--output", "{}.html"),
     ],
+    "contrast": ["transformer-plugin", "contrast", *RAW, "--input", f"{FOLDER}/pairs.tsv"],
+    "report": ["transformer-plugin", "report", "{}.run"],
     "average": ["transformer-plugin", "average", "--inputs", "{}", "--output", "{}.average"],
     "convert": ["transformer-plugin", "convert", "{}", "{}.converted", "--to", "plugin"],
     "export": [
@@ -203,8 +207,9 @@ OF_BUILDING = (
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_refuses_every_file(command, bases, runs, tmp_path):
+def test_every_command_refuses_every_file(command, bases, runs, toy, tmp_path):
     (tmp_path / "joint.codes").write_text("#version: 0.2\nw 1</w>\n")
+    (tmp_path / "pairs.tsv").write_text("source\tright\twrong\tcategory\nw1\tw1\tw2\tword\n")
     words = [
         word.format("{}", data=runs / "data", folder=tmp_path)
         if "{d" in word or "{f" in word
@@ -215,6 +220,11 @@ def test_every_command_refuses_every_file(command, bases, runs, tmp_path):
     for i, name in enumerate(HOSTILE):
         path = tmp_path / f"{i}.pt"
         named[path] = (name, write(name, bases, path))
+        if command == "report":
+            checkpoints = Path(f"{path}.run/checkpoints")
+            checkpoints.mkdir(parents=True)
+            path.rename(checkpoints / "checkpoint_last.pt")
+            shutil.copy(toy / "train.log", checkpoints.parent)
     driver = Path(__file__).parent / "commands_in_forks.py"
     secret = {"PYTHONPATH": ".", "SECRET": "a-secret-of-the-environment"}
     run(sys.executable, driver, *words, input="\n".join(map(str, named)), env=secret)
@@ -223,8 +233,9 @@ def test_every_command_refuses_every_file(command, bases, runs, tmp_path):
         text = Path(f"{path}.log").read_text(encoding="utf-8")
         lines = [line for line in text.splitlines() if str(path) in line and value in line]
         built = command not in BUILD_NOTHING or not any(part in name for part in OF_BUILDING)
+        refused = lines and text.splitlines()[-1] != "status 0"
         shown = "Traceback" in text or secret["SECRET"] in text
-        if shown or (built and (not lines or text.splitlines()[-1] == "status 0")):
+        if shown or (built and not refused and command != "report"):  # which shows what it can
             wrong.append((name, text[-500:]))
     assert not wrong, f"{len(wrong)}: {wrong[:3]}"
     assert not list(tmp_path.rglob(CANARY)) and not (Path.cwd() / CANARY).exists()

@@ -122,7 +122,7 @@ def test_our_model_trains_on_several_pairs(data, tmp_path):
     [("multilingual_translation", "--lang-pairs"), ("semisupervised_translation", "--lang-pairs")],
 )
 def test_tasks_of_several_models_are_refused(task, pairs):
-    with pytest.raises(Refusal, match="use --task translation_multi_simple_epoch"):
+    with pytest.raises(Refusal, match="use translation_multi_simple_epoch"):
         configuration("--arch", "vaswani_tiny", "--task", task, pairs, "de-en")
 
 

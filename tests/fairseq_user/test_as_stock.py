@@ -1,0 +1,123 @@
+"""Sets of fairseq-generate's options: the plugin translates as fairseq does with its own model of
+the same weights, by fairseq's rules (``--fidelity fairseq``)."""
+
+import pytest
+import torch
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.tasks.translation import TranslationTask
+from fairseq.token_generation_constraints import pack_constraints
+from omegaconf import OmegaConf
+
+from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.task import VaswaniTranslationTask
+
+PREFIX = torch.tensor([[7, 8], [9, 1], [5, 6], [4, 4], [7, 1]])  # 1 is padding
+OPTIONS = {
+    "beam 1": {"beam": 1},
+    "n-best": {"beam": 5, "nbest": 5},
+    "prefix": {"beam": 3, "prefix_size": 2},
+    "diverse groups": {"diverse_beam_groups": 2, "diverse_beam_strength": 0.7},
+    "diverse siblings": {"diversity_rate": 0.5},
+    "no repeated n-grams": {"no_repeat_ngram_size": 2},
+    "sampling": {"sampling": True, "beam": 3, "nbest": 3},
+    "sampling of the likeliest": {"sampling": True, "sampling_topk": 5, "beam": 2, "nbest": 2},
+    "nucleus sampling": {"sampling": True, "sampling_topp": 0.8, "beam": 2, "nbest": 2},
+    "lenpen": {"lenpen": 0.2},
+    "unkpen": {"unkpen": 3.0},
+    "shortest and longest": {"min_len": 4, "max_len_b": 6},
+    "longest by the source": {"max_len_a": 0.5, "max_len_b": 3},
+    "temperature": {"temperature": 1.7},
+    "unnormalized": {"unnormalized": True},
+    "the source's length": {"match_source_len": True},
+    "the references' scores": {"score_reference": True},
+    "hard alignments": {"print_alignment": "hard"},
+    "ordered constraints": {"constraints": "ordered"},
+    "unordered constraints": {"constraints": "unordered"},
+}
+BY_FAIRSEQ = {  # by whose search they are served, with the plugin's model
+    *("diverse_beam_groups", "diversity_rate", "no_repeat_ngram_size", "match_source_len"),
+    *("score_reference", "constraints"),
+}
+
+
+@pytest.fixture(scope="module")
+def tasks_and_options(dictionary):
+    """Both tasks, the plugin's first, with fairseq-generate's options."""
+    found = []
+    for kind, name, more in (
+        (VaswaniTranslationTask, "vaswani_translation", ["--fidelity", "fairseq"]),
+        (TranslationTask, "translation", []),
+    ):
+        parser = options.get_generation_parser(default_task=name)
+        given = ["data", "--path", "x.pt", "--beam", "4", "--max-len-b", "12", "--lenpen", "1"]
+        args = options.parse_args_and_arch(parser, [*given, *more])
+        cfg = convert_namespace_to_omegaconf(args)
+        found.append((kind(cfg.task, dictionary, dictionary), cfg.generation))
+    return found
+
+
+@pytest.fixture
+def models(build, build_stock, stock_switches):
+    """The plugin's and fairseq's, of the same weights."""
+    stock = build_stock(seed=3, share_all_embeddings=False, share_decoder_input_output_embed=False)
+    with torch.no_grad():
+        stock.decoder.output_projection.weight.mul_(2)  # or all words are about as likely
+    own = build(seed=4, untie_embeddings=True, **stock_switches)
+    own.load_state_dict(stock.state_dict())
+    return own.eval(), stock.eval()
+
+
+@pytest.mark.parametrize("chosen", OPTIONS.values(), ids=OPTIONS)
+def test_translations_are_fairseqs(models, tasks_and_options, batch, chosen):
+    lengths = [9, 8, 7, 5, 4]
+    constraints = None
+    if "constraints" in chosen:
+        constraints = pack_constraints([[torch.tensor([11, 12])], [], [], [], []])
+    found = []
+    for model, (task, defaults) in zip(models, tasks_and_options, strict=True):
+        generation = OmegaConf.merge(defaults, chosen)
+        generator = task.build_generator([model], generation)
+        is_own = model is models[0]
+        assert isinstance(generator, VaswaniGenerator) == (is_own and not BY_FAIRSEQ & {*chosen})
+        # fairseq pads sources on the left.
+        sample = batch(lengths, lengths, left_pad_source=not is_own)
+        prefix = PREFIX if "prefix_size" in chosen else None
+        torch.manual_seed(5)
+        beams = task.inference_step(generator, [model], sample, prefix, constraints)
+        found.append([beam[: generation.nbest] for beam in beams])
+    for own, stock in zip(*found, strict=True):
+        assert [h["tokens"].tolist() for h in own] == [h["tokens"].tolist() for h in stock]
+        for a, b in zip(own, stock, strict=True):
+            for key in ("score", "positional_scores"):
+                torch.testing.assert_close(a[key], b[key], atol=1e-4, rtol=0)
+            if "print_alignment" in chosen:
+                assert a["alignment"] == b["alignment"] and a["alignment"]
+    assert len({tuple(beam[0]["tokens"].tolist()) for beam in found[0]}) > 1
+
+
+def test_constraints_of_a_sentence_do_not_reach_another(models, tasks_and_options, batch):
+    """fairseq's issues 3279 and 4345."""
+    task, defaults = tasks_and_options[0]
+    generation = OmegaConf.merge(defaults, {"constraints": "ordered", "beam": 6})
+    wanted = [[[11, 12]], [], [[13]], [[14], [15, 16]], []]
+    sample = batch([7, 7, 7, 7, 7], [7, 7, 7, 7, 7])
+    generator = task.build_generator([models[0]], generation)
+
+    def translate(sentences):
+        rows = {"src_tokens": sample["net_input"]["src_tokens"][sentences]}
+        rows["src_lengths"] = sample["net_input"]["src_lengths"][sentences]
+        chosen = [[torch.tensor(words) for words in wanted[i]] for i in sentences]
+        found = generator.generate(
+            [models[0]], {"net_input": rows}, constraints=pack_constraints(chosen)
+        )
+        return [beam[0]["tokens"].tolist() for beam in found]
+
+    together = translate([0, 1, 2, 3, 4])
+    assert together == [translate([i])[0] for i in range(5)]
+    for words, tokens in zip(wanted, together, strict=True):
+        for phrase in words:
+            assert str(phrase)[1:-1] in str(tokens)
+    others = {11, 12, 13, 14, 15, 16}
+    assert not others & set(together[1]) and not others & set(together[4])
+    assert translate([4, 1]) == [together[4], together[1]]
