@@ -46,7 +46,7 @@ def write_programs(folder: Path) -> None:
     text = f"#!{sys.executable} -IS\nFOLDER = {str(folder)!r}\n{text}"
     # What imports torch or fairseq.
     in_a_fork, python = folder / "imports/python3", BIN / "python3"
-    those = '"-c "*"import torch"* | */binarise.py\\ * | *bench/*.py\\ *'
+    those = '"-c "*"import torch"* | */binarise.py\\ * | *bench/*.py\\ * | *examples/*.py\\ *'
     choice = f'case "$1 $2" in {those}) exec {in_a_fork} "$@" ;; esac\n'
     programs = {folder / name: text for name in COMMANDS} | {in_a_fork: text}
     programs[folder / "python3"] = f'#!/bin/sh\n{choice}exec {python} "$@"\n'
