@@ -15,6 +15,7 @@ import gc
 import importlib
 import logging
 import marshal
+import multiprocessing.process
 import os
 import runpy
 import selectors
@@ -45,7 +46,7 @@ def write_programs(folder: Path) -> None:
     text = f"#!{sys.executable} -IS\nFOLDER = {str(folder)!r}\n{text}"
     # What imports torch or fairseq.
     in_a_fork, python = folder / "imports/python3", BIN / "python3"
-    those = '"-c "*"import torch"* | */binarise.py\\ * | *bench/*.py\\ *'
+    those = '"-c "*"import torch"* | */binarise.py\\ * | *bench/*.py\\ * | *examples/*.py\\ *'
     choice = f'case "$1 $2" in {those}) exec {in_a_fork} "$@" ;; esac\n'
     programs = {folder / name: text for name in COMMANDS} | {in_a_fork: text}
     programs[folder / "python3"] = f'#!/bin/sh\n{choice}exec {python} "$@"\n'
@@ -141,6 +142,7 @@ def become(request: tuple, streams: list[int]) -> str:
         os.close(stream)
     sys.stdout.reconfigure(line_buffering=os.isatty(1))
     os.chdir(folder)
+    multiprocessing.process.ORIGINAL_DIR = folder  # where spawned processes find the script
     os.environ.clear()
     os.environ.update(environment)
     for number in ignored:

@@ -12,11 +12,7 @@ from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquar
 from omegaconf import II, DictConfig, OmegaConf
 
 from .command_line import add_options
-
-
-def learning_rate(step: int, d_model: int, warmup_updates: int) -> float:
-    """d_model^-0.5 * min(step^-0.5, step * warmup^-1.5), equation (3); ``step`` counts from 1."""
-    return d_model**-0.5 * min(step**-0.5, step * warmup_updates**-1.5)
+from .modules.schedule import learning_rate
 
 
 @dataclass

@@ -16,6 +16,6 @@ def test_links_lead_to_pages(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_of_the_repository_that_are_named_exist(page):
-    parts = r"(?:transformer_plugin|data-prep|recipes|bench|tests|docs)"
+    parts = r"(?:transformer_plugin|data-prep|recipes|bench|tests|docs|examples)"
     for path in re.findall(rf"`({parts}/[\w./-]+)`", page.read_text(encoding="utf-8")):
         assert (REPO / path).exists() or path in WRITTEN, path

@@ -98,7 +98,7 @@ def test_every_equation_and_section_that_the_code_claims_has_a_row():
 @pytest.mark.parametrize(
     "place, there",
     [
-        ("transformer_plugin/noam.py:learning_rate", True),
+        ("transformer_plugin/modules/schedule.py:learning_rate", True),
         ("transformer_plugin/noam.py:NoamSchedule.step_update", True),
         ("transformer_plugin/noam.py:step_update", False),
         ("transformer_plugin/none.py:learning_rate", False),

@@ -13,7 +13,7 @@ from transformer_plugin.checkpoints.exchange.training_settings import (
     resume_flags,
     training_sections,
 )
-from transformer_plugin.noam import learning_rate
+from transformer_plugin.modules.schedule import learning_rate
 
 OURS = {
     "criterion": {"_name": "vaswani_cross_entropy", "label_smoothing": 0.2, "sentence_avg": True},
