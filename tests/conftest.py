@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -21,6 +22,9 @@ from transformer_plugin.model import VaswaniTransformer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # what tests share
 import experiments
+
+# A shell has commands in the background ignore Ctrl-C, and those that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LAYERS, D_MODEL, D_FF, HEADS, WORDS = 2, 32, 64, 4, 60
 

@@ -15,6 +15,7 @@ import gc
 import importlib
 import logging
 import marshal
+import multiprocessing.process
 import os
 import runpy
 import selectors
@@ -141,6 +142,7 @@ def become(request: tuple, streams: list[int]) -> str:
         os.close(stream)
     sys.stdout.reconfigure(line_buffering=os.isatty(1))
     os.chdir(folder)
+    multiprocessing.process.ORIGINAL_DIR = folder  # where spawned processes find the script
     os.environ.clear()
     os.environ.update(environment)
     for number in ignored:

@@ -31,11 +31,11 @@ def start(runs: Path) -> subprocess.Popen:
 
 
 def contents(runs: Path) -> dict[str, bytes]:
-    """Every file that a preparation has written, by its path, but for the one that says when."""
+    """Every file that a preparation has written, by its path, but for those that say when."""
     return {
         str(path.relative_to(runs)): path.read_bytes()
         for path in sorted(runs.rglob("*"))
-        if path.is_file() and path.name not in ("manifest.json", ".lock")
+        if path.is_file() and path.name != "manifest.json" and not path.name.endswith(".lock")
     }
 
 
