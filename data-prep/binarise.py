@@ -23,7 +23,7 @@ from steps.progress import progress
 from steps.step import run_step
 from steps.workers import all_cores, line_blocks, ordered_map
 from text.encoders import Encoder, load, model_files
-from text.fairseq_files import joined_dictionary, write_index
+from text.fairseq_files import joined_dictionary, known_dictionary, write_index
 from text.parallel import SPLITS, check_aligned, check_languages, side_paths
 from transformer_plugin.files import checksum
 
@@ -80,12 +80,19 @@ def convert(name: str, prefix: str, table: np.ndarray, encoder: Encoder, folder:
 
 
 def binarise(
-    texts: Path, models: Sequence[Path], source: str, target: str, workers: int, folder: Path
+    texts: Path,
+    models: Sequence[Path],
+    source: str,
+    target: str,
+    workers: int,
+    folder: Path,
+    dictionaries: Path | None = None,
 ) -> None:
     """Fill `folder` with the dictionaries and the binary data of the six texts.
 
     Args:
         models: one of both sides, or the source's and the target's.
+        dictionaries: folder of those of another run, to take in place of new ones.
     """
     model_of = dict(zip((source, target), (models[0], models[-1]), strict=True))
     counts = {model: np.zeros(len(load(model).pieces) + 1, dtype=np.int64) for model in models}
@@ -96,23 +103,23 @@ def binarise(
             if split == "train":
                 counts[model] += found
     tables = {}
-    for model in models:
-        counts[model][load(model).unknown] = 0
-        dictionary, tables[model] = joined_dictionary(load(model).pieces, counts[model][:-1])
-        sides = [language for language, of in model_of.items() if of == model]
-        for language in sides:
-            dictionary.save(str(folder / f"dict.{language}.txt"))
-        print(
-            f"[data-bin] dictionary of {' and '.join(sides)}: {len(dictionary):,} types",
-            file=sys.stderr,
-        )
+    for language, model in model_of.items():
+        pieces, total = load(model).pieces, counts[model][:-1]
+        if dictionaries:
+            known = dictionaries / f"dict.{language}.txt"
+            dictionary, tables[language] = known_dictionary(known, pieces)
+        else:
+            total[load(model).unknown] = 0
+            dictionary, tables[language] = joined_dictionary(pieces, total)
+        dictionary.save(str(folder / f"dict.{language}.txt"))
+        print(f"[data-bin] dictionary of {language}: {len(dictionary):,} types", file=sys.stderr)
     unknown = {}
     for split in SPLITS:
         for language, model in model_of.items():
             unknown[f"{split}.{language}"] = convert(
                 f"{split}.{language}",
                 f"{split}.{source}-{target}.{language}",
-                tables[model],
+                tables[language],
                 load(model),
                 folder,
             )
@@ -131,6 +138,9 @@ def main() -> None:
     parser.add_argument(
         "--target-model", type=Path, help="of the target side; default: --model, and one dictionary"
     )
+    parser.add_argument(
+        "--dictionaries", type=Path, help="data-bin of another run, whose dictionaries to take"
+    )
     parser.add_argument("--output", required=True, type=Path, help="folder for the binary data")
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
@@ -145,12 +155,16 @@ def main() -> None:
     settings = {"source": args.source, "target": args.target}
     if args.target_model:  # whose files may have the names of the other's
         settings["target_model"] = " ".join(map(checksum, model_files(args.target_model)))
+    languages = (args.source, args.target)
+    inputs = [*side_paths(args.input, languages), *model_files(args.model)]
+    if args.dictionaries:
+        inputs += [args.dictionaries / f"dict.{language}.txt" for language in languages]
     run_step(
         args.output,
-        inputs=[*side_paths(args.input, (args.source, args.target)), *model_files(args.model)],
+        inputs=inputs,
         settings=settings,
         work=lambda folder: binarise(
-            args.input, models, args.source, args.target, args.workers, folder
+            args.input, models, *languages, args.workers, folder, args.dictionaries
         ),
     )
 

@@ -5,6 +5,8 @@ sentencepiece  a BPE of --vocab-size pieces straight from raw text (no tokeniser
 moses-bpe      subword-nmt's BPE of --merges merges, on text that clean.py --moses has
                tokenised, as in the literature: joint.codes, joint.vocab
 words          none: every word of the text is one symbol: joint.vocab
+
+With --copy nothing is learnt: the model is that of another run, which a model of it wants.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import re
+import shutil
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -23,7 +27,7 @@ from subword_nmt.learn_bpe import learn_bpe
 from steps.errors import BadInput, exit_cleanly
 from steps.step import run_step
 from steps.workers import all_cores
-from text.encoders import CODES, KINDS, MODEL, VOCABULARY
+from text.encoders import CODES, KINDS, MODEL, VOCABULARY, model_files
 from text.line_checks import MAX_LINE_BYTES
 from text.parallel import check_languages, read_lines
 from text.word_counts import count_words
@@ -99,6 +103,21 @@ def learn(texts: list[Path], kind: str, size: int | None, workers: int, folder: 
         (folder / VOCABULARY).write_text(text, encoding="utf-8", newline="\n")
 
 
+def check_form(clean: Path, base: Path) -> None:
+    """Check that the text was cleaned as that of the run whose subwords are copied; BadInput where
+    the reports of clean.py say otherwise."""
+    forms = []
+    for report in (clean / "report.json", base.parent / "clean" / "report.json"):
+        if not report.is_file():
+            return
+        forms.append(json.loads(report.read_text(encoding="utf-8")).get("form", {}))
+    if forms[0] != forms[1]:
+        raise BadInput(
+            f"{clean} was cleaned by {forms[0]}, the text of {base} by {forms[1]}: set SUBWORDS and"
+            " LOWERCASE as they were for that run"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -126,8 +145,18 @@ def main() -> None:
     parser.add_argument(
         "--workers", type=int, default=all_cores(), help="processes (default: one a core)"
     )
+    parser.add_argument("--copy", type=Path, help="folder of the subword model of another run")
     args = parser.parse_args()
     check_languages(args.source, args.target)
+    if args.copy:
+        check_form(args.input, args.copy)
+        run_step(
+            args.output,
+            inputs=model_files(args.copy),
+            settings={"copied": True},
+            work=lambda folder: [shutil.copy(file, folder) for file in model_files(args.copy)],
+        )
+        return
     size = {"sentencepiece": args.vocab_size, "moses-bpe": args.merges}.get(args.kind)
     if args.workers < 1:
         raise BadInput("expected --workers of at least 1")

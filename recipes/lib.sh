@@ -84,8 +84,30 @@ load_experiment() {
     . "$REPO/recipes/experiments/$1.sh"
     : "${DATA_DIR:=$RUN_DIR}"
     [[ $SYSTEM == transformer ]] || RUN_DIR+="/$SYSTEM"
+    : "${BASE:=}"       # checkpoint of another run: its model is fine-tuned (docs/fine-tuning.md)
+    : "${BASE_DATA:=}"  # folder of its subwords/ and data-bin/; empty: that above its checkpoints/
+    [[ -z $BASE ]] || find_base
     : "${SEEDS:=}"  # as "1 2 3": a run for each, in RUN_DIR/seeds/seed1 and so on
     [[ -z $SEEDS ]] || RUN_DIR+="/seeds${SEED:+/seed$SEED}"
+}
+
+# find_base: set BASE_DATA, and SUBWORDS to the kind of those of BASE.
+find_base() {
+    local kind=sentencepiece
+    if [[ ! -f $BASE ]]; then
+        [[ $DRY_RUN != 1 ]] || return 0  # it may be trained first
+        die "BASE is '$BASE': no such checkpoint"
+    fi
+    BASE="$(cd "$(dirname "$BASE")" && pwd)/$(basename "$BASE")"
+    [[ -n $BASE_DATA ]] || BASE_DATA="$(cd "$(dirname "$BASE")/.." && pwd)"
+    [[ -d $BASE_DATA/subwords && -d $BASE_DATA/data-bin ]] ||
+        die "$BASE_DATA has no subwords/ and data-bin/: set BASE_DATA to the folder that has those" \
+            "of BASE"
+    [[ ! $BASE_DATA -ef $RUN_DIR ]] ||
+        die "BASE is a checkpoint of this run: set RUNS to another folder, or give the new run an" \
+            "experiment of its own in recipes/experiments/"
+    [[ ! -e $BASE_DATA/subwords/joint.codes ]] || kind=moses-bpe
+    [[ ${SUBWORDS:=$kind} == "$kind" ]] || die "SUBWORDS is '$SUBWORDS', and that of BASE is $kind"
 }
 
 # whole_numbers NAME...: stop unless each of these variables is a whole number. Arithmetic of the

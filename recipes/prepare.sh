@@ -3,7 +3,8 @@
 # A step is skipped when its inputs and settings have not changed; an interrupted one is started again.
 # DATA_MIRROR is a folder or an address that has the corpus, instead of its public address. TRAIN,
 # VALID and TEST are parallel files of your own: PREFIX stands for PREFIX.$SOURCE and PREFIX.$TARGET,
-# each plain or .gz; several are PREFIX,PREFIX.
+# each plain or .gz; several are PREFIX,PREFIX. BASE is a checkpoint whose subwords and dictionaries
+# are taken, to fine-tune its model.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -35,6 +36,7 @@ step() {
 }
 
 if [[ -n $TREEBANK ]]; then
+    [[ -z $BASE ]] || die "BASE is set: parsers are not fine-tuned by recipes/prepare.sh"
     [[ -n $TREES ]] || die "TREES is not set: name the folder or the archive of the treebank"
     raw=$DATA_DIR/raw
     step trees "$TREEBANK" --input "$TREES" --output "$raw"
@@ -60,8 +62,10 @@ step fetch "${from[@]}" --output "$DATA_DIR/raw"
 step clean --input "$DATA_DIR/raw" --output "$DATA_DIR/clean" ${form[@]+"${form[@]}"} \
     --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" ${workers[@]+"${workers[@]}"} \
     ${EXTRA[@]+"${EXTRA[@]}"}
+copied=(${BASE:+--copy "$BASE_DATA/subwords"}) known=(${BASE:+--dictionaries "$BASE_DATA/data-bin"})
 step subwords --input "$DATA_DIR/clean" --output "$DATA_DIR/subwords" --kind "$SUBWORDS" \
-    --vocab-size "$VOCAB_SIZE" --merges "$MERGES" ${workers[@]+"${workers[@]}"}
+    --vocab-size "$VOCAB_SIZE" --merges "$MERGES" ${workers[@]+"${workers[@]}"} \
+    ${copied[@]+"${copied[@]}"}
 step binarise --input "$DATA_DIR/clean" --model "$DATA_DIR/subwords" --output "$DATA_DIR/data-bin" \
-    ${workers[@]+"${workers[@]}"}
+    ${workers[@]+"${workers[@]}"} ${known[@]+"${known[@]}"}
 perform

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Trains an experiment, or continues from its last checkpoint:
 #   train.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-train]
+# BASE=CHECKPOINT: starts from the model of another run, on data prepared with the same BASE.
 # On several GPUs or machines: docs/clusters.md. On Ctrl-C, SIGTERM and SIGUSR1 it finishes the update,
 # saves and ends with status 85; the same command continues from there.
 set -euo pipefail
@@ -47,6 +48,10 @@ if [[ -n $SAVE_UPDATES ]]; then
 else
     flags+=(--keep-last-epochs "$AVERAGE")
 fi
+base=()
+if [[ -n $BASE ]]; then
+    flags+=(--finetune-from-model "$BASE") base=(--input "$BASE")
+fi
 case $PATIENCE_ON:$EVAL_BLEU in
     loss:*) ;;
     bleu:1) flags+=(--best-checkpoint-metric bleu --maximize-best-checkpoint-metric) ;;
@@ -67,10 +72,12 @@ case $EVAL_BLEU:${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
         "or moses-bpe" ;;
 esac
 
-about="$ARCH, $PRECISION${MAX_EPOCH:+, $MAX_EPOCH epochs}${MAX_UPDATE:+, $MAX_UPDATE updates}"
+about="$ARCH${BASE:+ from ${BASE#"$PWD/"}}"
+about+=", $PRECISION${MAX_EPOCH:+, $MAX_EPOCH epochs}${MAX_UPDATE:+, $MAX_UPDATE updates}"
 ((devices == 1)) || about+=", $devices processes"
 stage train --output "$RUN_DIR/checkpoints/checkpoint_last.pt" --input "$DATA_DIR/data-bin" \
-    --log "$RUN_DIR/train.log" --resumes --about "$about" ${launch_env[@]+"${launch_env[@]}"} -- \
+    ${base[@]+"${base[@]}"} --log "$RUN_DIR/train.log" --resumes --about "$about" \
+    ${launch_env[@]+"${launch_env[@]}"} -- \
     ${launch[@]+"${launch[@]}"} fairseq-train "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \

@@ -45,6 +45,18 @@ def joined_dictionary(pieces: list[str], counts: np.ndarray) -> tuple[Dictionary
     return dictionary, np.array([*table, dictionary.eos()], best_fitting_int_dtype(len(dictionary)))
 
 
+def known_dictionary(path: Path, pieces: list[str]) -> tuple[Dictionary, np.ndarray]:
+    """The dictionary in a file, of another run, and the number of each piece in it; see
+    ``joined_dictionary``."""
+    from fairseq.data import Dictionary  # late: it imports torch
+    from fairseq.data.indexed_dataset import best_fitting_int_dtype
+
+    dictionary = Dictionary.load(str(path))
+    special = set(dictionary.symbols[: dictionary.nspecial])
+    table = [dictionary.unk() if p in special else dictionary.index(p) for p in pieces]
+    return dictionary, np.array([*table, dictionary.eos()], best_fitting_int_dtype(len(dictionary)))
+
+
 def write_index(path: Path, sizes: Path, dtype: np.dtype) -> None:
     """Write NAME.idx from a file of int32 lengths; `dtype` is that of NAME.bin.
 

@@ -5,6 +5,9 @@ import re
 import pytest
 from fairseq_commands import PLUGIN, generate, last_line, run, train
 
+from transformer_plugin.refusal import Refusal
+from transformer_plugin.search_extras import check_before_loading
+
 RAW = ("--dataset-impl", "raw")
 FUSED = ("--lm-weight", "0.5", "--nbest", "2", "--print-alignment")
 
@@ -57,9 +60,8 @@ def translations(done):
     return sorted(lines, key=lambda line: int(line[2:].partition("\t")[0]))
 
 
-def test_fusion_and_alignments_in_both_commands(
-    language_model, data_with_words, checkpoint, corpus
-):
+@pytest.mark.slow
+def test_fusion_in_both_commands(language_model, data_with_words, checkpoint, corpus):
     lm = ("--lm-path", language_model, *FUSED)
     fused = translations(generate(data_with_words, checkpoint, *lm))
     assert len(fused) == 30 * 4 and all(line[0] == "HA"[i % 2] for i, line in enumerate(fused))
@@ -68,15 +70,39 @@ def test_fusion_and_alignments_in_both_commands(
     assert len(plain) == 30 * 4 and plain != fused
 
 
-def test_what_fairseq_would_not_find(language_model, checkpoint, corpus, data):
-    done = generate(data, checkpoint, "--lm-path", language_model, status=1)
-    assert f"cp {data}/dict.en.txt {data}/dict.txt" in last_line(done)
-    soft = interactive(data, checkpoint, corpus, "--print-alignment", "soft", status=1)
-    assert "fairseq-interactive prints hard alignments alone" in last_line(soft)
-    none = interactive(data, checkpoint, corpus, "--lm-path", checkpoint, status=1)
-    assert "expected a model of --task language_modeling" in last_line(none)
+def test_alignments_in_both_commands(checkpoint, corpus):
+    words = ("--nbest", "2", "--print-alignment")
+    found = translations(generate(corpus / "data", checkpoint, *words))
+    assert len(found) == 30 * 4 and found[1].startswith("A-0\t")
+    assert found == translations(interactive(corpus / "data", checkpoint, corpus, *words))
 
 
+def test_what_a_command_would_not_find(tmp_path):
+    folder = str(tmp_path)
+    with pytest.raises(Refusal, match=f"cp {folder}/dict.en.txt {folder}/dict.txt"):
+        check_before_loading({"lm_path": "lm.pt"}, folder, "en")
+    with pytest.raises(Refusal, match="--replace-unk needs a file of words"):
+        check_before_loading({"replace_unk": "@@ "}, folder, "en")
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--print-alignment", "soft"], "fairseq-interactive prints hard alignments alone"),
+        pytest.param(
+            ["--lm-path", "CHECKPOINT"],
+            "expected a model of --task language_modeling",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_what_a_command_cannot_do(checkpoint, corpus, data, words, message):
+    given = [str(checkpoint) if word == "CHECKPOINT" else word for word in words]
+    done = interactive(data, checkpoint, corpus, *given, status=1)
+    assert message in last_line(done)
+
+
+@pytest.mark.slow
 def test_draws_are_the_plugins(checkpoint, data):
     words = ("--sampling", "--beam", "3", "--nbest", "3")
     drawn = translations(generate(data, checkpoint, *words, "--seed", "3"))
@@ -84,6 +110,7 @@ def test_draws_are_the_plugins(checkpoint, data):
     assert drawn == translations(generate(data, checkpoint, *words, "--seed", "3"))
 
 
+@pytest.mark.slow
 def test_unknown_words_are_replaced(corpus, checkpoint, tmp_path):
     run(
         *("fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", corpus / "test", *RAW),

@@ -100,15 +100,14 @@ def test_draws(experiment, translated):
     assert translated(experiment, *flags) != drawn
 
 
-def test_a_translation_begins_as_it_must(run_folder, translated):
+def test_a_translation_begins_as_it_must(experiment, translated):
     text = "the cat sees .\tschnelle Hündin\nthe cat sees .\t\nthe cat sees .\ncat\t☃\n"
-    found = translated(run_folder, "--prefix", text=text)
-    lower = "moses" in run_folder.parent.name
-    assert found[0].startswith("schnelle hündin" if lower else "schnelle Hündin")
-    assert found[1] == found[2] == translated(run_folder, text="the cat sees .\n")[0]
+    found = translated(experiment, "--prefix", text=text)
+    assert found[0].startswith("schnelle Hündin")
+    assert found[1] == found[2] == translated(experiment, text="the cat sees .\n")[0]
     assert found[3].startswith("☃") and len(found[0]) > len("schnelle Hündin")
     long = " ".join(["schnelle"] * 70)
-    (line,) = translated(run_folder, "--prefix", text=f"cat\t{long}\n")
+    (line,) = translated(experiment, "--prefix", text=f"cat\t{long}\n")
     assert line.startswith(long)
 
 

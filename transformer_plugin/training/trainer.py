@@ -23,6 +23,7 @@ from ..task_config import VaswaniTranslationConfig
 from . import early_stopping, loading_threads
 from .atomic_checkpoints import remove_unfinished
 from .divergence import DivergenceDetector
+from .fine_tuning import check_origin, check_words
 from .interruption import listen
 from .last_good import newest_good
 from .malloc import disable_trimming
@@ -81,6 +82,7 @@ class SafeTrainer(Trainer):
                 )
             filename = good
         try:
+            self._check_base(filename)
             extra_state = super().load_checkpoint(filename, *rest, **options)
         except (CheckpointError, OSError):
             raise
@@ -96,6 +98,16 @@ class SafeTrainer(Trainer):
             if not options.get("reset_meters"):
                 early_stopping.restore(extra_state.get("early_stopping", {}))
         return extra_state
+
+    def _check_base(self, filename: str) -> None:
+        base = self.cfg.checkpoint.finetune_from_model
+        if base is None or self.data_parallel_rank != 0 or not Path(filename).is_file():
+            return
+        state = load(filename)
+        if filename == base:
+            check_words(filename, state, self.task)
+        else:
+            check_origin(filename, state, base)
 
     def save_checkpoint(self, filename: str, extra_state: dict[str, Any]) -> Any:
         """As in fairseq, with the counts of early stopping."""

@@ -1,0 +1,77 @@
+"""Checks before a model is fine-tuned: ``--finetune-from-model``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairseq import utils
+from fairseq.data import Dictionary
+from fairseq.tasks import FairseqTask
+from fairseq.tasks.translation import TranslationTask
+
+from ..checkpoint_error import CheckpointError
+
+_REMEDY = (
+    "prepare the data with the base model's dictionaries: BASE=CHECKPOINT recipes/prepare.sh, or"
+    " fairseq-preprocess --srcdict --tgtdict"
+)
+
+
+def check_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
+    """Checks that the words of the data are those of the model that is fine-tuned: their number,
+    and where the base model's data is still there, each of them.
+
+    Args:
+        path: of the base model's checkpoint.
+        state: what it holds.
+
+    Raises:
+        CheckpointError: they are not.
+    """
+    if not isinstance(task, TranslationTask):
+        return
+    base = (state.get("cfg") or {}).get("task") or {}
+    for side, language in (("encoder", "source_lang"), ("decoder", "target_lang")):
+        words = state["model"].get(f"{side}.embed_tokens.weight")
+        dictionary = task.source_dictionary if side == "encoder" else task.target_dictionary
+        if words is None:
+            continue
+        if len(words) != len(dictionary):
+            raise CheckpointError(
+                f"{path}: its {side} knows {len(words):,} words, the data has {len(dictionary):,}:"
+                f" {_REMEDY}"
+            )
+        folder = (utils.split_paths(base.get("data") or "") or [""])[0]
+        file = Path(folder) / f"dict.{base.get(language)}.txt"
+        if file.is_file():
+            _check_each(file, Dictionary.load(str(file)), dictionary)
+
+
+def _check_each(file: Path, base: Dictionary, own: Dictionary) -> None:
+    for number, (theirs, ours) in enumerate(zip(base.symbols, own.symbols, strict=False)):
+        if theirs != ours:
+            raise CheckpointError(
+                f"word {number:,} of the base model is '{theirs}' ({file}), that of the data"
+                f" '{ours}': {_REMEDY}"
+            )
+
+
+def check_origin(path: str, state: Mapping[str, Any], base: str) -> None:
+    """Checks that a run to continue is one that fine-tunes.
+
+    Args:
+        path: of its last checkpoint.
+        state: what it holds.
+        base: the checkpoint to fine-tune.
+
+    Raises:
+        CheckpointError: it did not start from another model.
+    """
+    settings = (state.get("cfg") or {}).get("checkpoint") or {}
+    if settings.get("finetune_from_model") is None:
+        raise CheckpointError(
+            f"{path}: would be continued, and did not start from {base}: give the run another"
+            " --save-dir, or RUNS of the recipes"
+        )
