@@ -8,20 +8,17 @@ alike. Times are medians of the rounds, without start-up.
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import sacrebleu
-import torch
 from decoding_plot import write_plot
 from decoding_systems import PACKAGES, Setting, installed, refusal
 from decoding_worker import Worker
-from results import gpu_is_missing, write_results
+from results import Rows, run_benchmark
 from whole_process import whole_process
 
 REPO = Path(__file__).resolve().parent.parent
@@ -86,12 +83,13 @@ def contenders(args: argparse.Namespace) -> list[tuple[str, str]]:
     return chosen
 
 
-def measure(args: argparse.Namespace, scratch: str) -> list[dict[str, Any]]:
+def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
     """One row a system, precision and beam.
 
     Raises:
         RuntimeError: a system failed.
     """
+    scratch = stack.enter_context(TemporaryDirectory())
     workers = []
     for system, precision in contenders(args):
         setting = Setting(
@@ -130,10 +128,13 @@ def measure(args: argparse.Namespace, scratch: str) -> list[dict[str, Any]]:
             )
     for worker in workers:
         worker.stop()
+    if args.whole_process:
+        command = args.path[0], args.data_bin, args.subset, args.device, Path(scratch)
+        print("\n".join(whole_process(*command)))
     return rows
 
 
-def print_table(rows: list[dict[str, Any]]) -> None:
+def print_table(rows: Rows) -> None:
     """The rows for people."""
     print(f"{'system':22}{'precision':10}{'beam':>5}{'seconds':>9}{'stock / it':>12}{'BLEU':>8}"
           f"{'as stock':>10}")  # fmt: skip
@@ -147,26 +148,8 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     """Measures, prints the table and writes the files."""
     args = parse_arguments()
-    logging.disable(logging.INFO)
-    if gpu_is_missing(args.device):
-        return
-    print(
-        f"{', '.join(map(str, args.path))}, {args.subset} of {args.data_bin}, {args.device},"
-        f" torch {torch.__version__}, {torch.get_num_threads()} threads"
-    )
-    with ExitStack() as stack:
-        scratch = stack.enter_context(TemporaryDirectory())
-        try:
-            rows = measure(args, scratch)
-            print_table(rows)
-            if args.whole_process:
-                for line in whole_process(
-                    args.path[0], args.data_bin, args.subset, args.device, Path(scratch)
-                ):
-                    print(line)
-        except RuntimeError as error:
-            sys.exit(str(error))
-    write_results(rows, args.json, args.plot, write_plot)
+    what = f"{', '.join(map(str, args.path))}, {args.subset} of {args.data_bin}"
+    run_benchmark(args, what, measure, print_table, write_plot)
 
 
 if __name__ == "__main__":

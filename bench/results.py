@@ -1,9 +1,13 @@
-"""Writes the results of a benchmark to files, and finds out whether it can run."""
+"""Runs a benchmark from its command line to its table and files."""
 
 from __future__ import annotations
 
 import json
+import logging
+import sys
+from argparse import Namespace
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +26,32 @@ def gpu_is_missing(device: str) -> bool:
     return missing
 
 
-def write_results(
-    rows: Rows, json_file: Path | None, plot: Path | None, write_plot: Callable[[Rows, Path], None]
+def run_benchmark(
+    args: Namespace,
+    what: str,
+    measure: Callable[[Namespace, ExitStack], Rows],
+    print_table: Callable[[Rows], None],
+    write_plot: Callable[[Rows, Path], None],
 ) -> None:
-    """Writes the rows as JSON and as a plot, if these files are wanted."""
-    if json_file:
-        with atomic_write(json_file) as file:
+    """Measures, prints the table, and writes it to the files that are wanted.
+
+    Args:
+        args: the command line, with ``device``, ``json`` and ``plot``.
+        what: is measured, for the first line.
+        measure: gives the rows; its files may last as long as the stack.
+    """
+    logging.disable(logging.INFO)
+    if gpu_is_missing(args.device):
+        return
+    print(f"{what}, {args.device}, torch {torch.__version__}, {torch.get_num_threads()} threads")
+    with ExitStack() as stack:
+        try:
+            rows = measure(args, stack)
+        except RuntimeError as error:
+            sys.exit(str(error))
+    print_table(rows)
+    if args.json:
+        with atomic_write(args.json) as file:
             file.write(f"{json.dumps(rows, indent=1)}\n")
-    if plot:
-        write_plot(rows, plot)
+    if args.plot:
+        write_plot(rows, args.plot)

@@ -8,17 +8,14 @@ medians of the rounds; tokens are those of the target, padding not counted.
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-import torch
 from matmul_rate import matmul_rate
-from results import gpu_is_missing, write_results
+from results import Rows, run_benchmark
 from training_data import SENTENCES, WORDS, multi30k, write_synthetic
 from training_peers import PACKAGES, PRECISIONS, installed
 from training_plot import write_plot
@@ -124,12 +121,17 @@ def started(args: argparse.Namespace, data_bin: Path) -> list[Worker]:
     return workers
 
 
-def measure(args: argparse.Namespace, data_bin: Path) -> list[dict[str, Any]]:
+def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
     """One row a system and precision.
 
     Raises:
         RuntimeError: a system failed.
     """
+    if args.data == "synthetic":
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        data_bin = write_synthetic(folder, args.words, args.sentences)
+    else:
+        data_bin = multi30k(args.data_bin)
     workers = started(args, data_bin)
     stock = workers[0]
     if any(sorted(worker.lengths) != sorted(stock.lengths) for worker in workers):
@@ -169,7 +171,7 @@ def step_flops(arch: str, vocabulary: int, lengths: list[tuple[int, int]]) -> fl
     return training_flops(sum(transformer_flops(shape, vocabulary, *pair) for pair in lengths))
 
 
-def print_table(rows: list[dict[str, Any]]) -> None:
+def print_table(rows: Rows) -> None:
     """The rows for people."""
     print(f"{'system':8}{'precision':10}{'tokens/s':>12}{'/ stock fp32':>14}{'/ matmul':>10}"
           f"{'peak GiB':>10}")  # fmt: skip
@@ -184,26 +186,9 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     """Measures, prints the table and writes the files."""
     args = parse_arguments()
-    logging.disable(logging.INFO)
-    if gpu_is_missing(args.device):
-        return
-    print(
-        f"{args.arch}, {args.data}, {args.max_tokens} tokens a batch, {args.device}, torch"
-        f" {torch.__version__}, {torch.get_num_threads()} threads, plugin of"
-        f" {Path(transformer_plugin.__file__).parent}"
-    )
-    with ExitStack() as stack:
-        if args.data == "synthetic":
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            data_bin = write_synthetic(folder, args.words, args.sentences)
-        else:
-            data_bin = multi30k(args.data_bin)
-        try:
-            rows = measure(args, data_bin)
-        except RuntimeError as error:
-            sys.exit(str(error))
-    print_table(rows)
-    write_results(rows, args.json, args.plot, write_plot)
+    plugin = Path(transformer_plugin.__file__).parent
+    what = f"{args.arch}, {args.data}, {args.max_tokens} tokens a batch, plugin of {plugin}"
+    run_benchmark(args, what, measure, print_table, write_plot)
 
 
 if __name__ == "__main__":

@@ -171,6 +171,8 @@ def _check_recipe(recipe: str, rest: list[str], knobs: dict[str, str], house: Pa
     """The recipe's dry run, and each command that it prints."""
     if not (REPO / recipe).is_file():
         raise WrongCommand(f"there is no {recipe}")
+    if recipe.endswith("run.sh") and not rest:  # which lists the experiments
+        return
     env = environment() | {"RUNS": str(house / "runs")} | knobs
     printed = _run([recipe, *rest, "--dry-run"], cwd=house, env=env)
     for below in ("transformer_plugin", "data-prep", "recipes"):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
-PAGES = [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
+PAGES = [REPO / "README.md", REPO / "CONTRIBUTING.md", *sorted((REPO / "docs").glob("*.md"))]
 HEREDOC = re.compile(r"cat > (\S+) <<'(\w+)'\n(.*?\n)\2$", flags=re.DOTALL | re.MULTILINE)
 
 

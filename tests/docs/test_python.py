@@ -1,4 +1,4 @@
-"""docs/python.md: its examples run, one after the other, and do what the page says."""
+"""The Python of README.md and docs/python.md runs, and does what the pages say."""
 
 from pages import REPO, blocks
 
@@ -7,6 +7,9 @@ def test_the_pages_python_runs(toy, tmp_path, monkeypatch, capsys):
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs/toy").symlink_to(toy)
     monkeypatch.chdir(tmp_path)
+    (readme,) = (text for language, text in blocks(REPO / "README.md") if language == "python")
+    exec(readme, {})
+    assert len(capsys.readouterr().out.splitlines()) == 2
     names: dict = {}
     examples = [text for language, text in blocks(REPO / "docs/python.md") if language == "python"]
     assert len(examples) == 5

@@ -12,7 +12,7 @@ from transformer_plugin.modules.attention import MultiHeadAttention, attention
 from transformer_plugin.modules.attention_score import AttentionScore
 from transformer_plugin.modules.decoder import Decoder
 from transformer_plugin.modules.dropout import dropout
-from transformer_plugin.modules.key_values import sentence_attention
+from transformer_plugin.modules.key_values import Layout, sentence_attention
 from transformer_plugin.modules.label_smoothing import smoothed_loss
 from transformer_plugin.modules.layers import LayerShape
 from transformer_plugin.modules.linear import linear
@@ -63,10 +63,10 @@ def sentence_cases(dtype):
         module = MultiHeadAttention(D, H, score=score).to(dtype)
         for causal in (False, True):
             rows = randn(23, 3 * D, dtype=dtype)
-            yield module, rows, None, own, own, causal, False
+            yield module, rows, None, Layout(own, own, causal), False
         crossed = MultiHeadAttention(D, H, d_v=32, encoder_decoder=True, score=score).to(dtype)
         rows, memory = randn(23, D, dtype=dtype), randn(12, D + 32 * H, dtype=dtype)
-        yield crossed, rows, memory, own, other, False, False
+        yield crossed, rows, memory, Layout(own, other), False
 
 
 def attention_cases(dtype):

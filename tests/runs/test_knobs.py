@@ -23,7 +23,6 @@ RECIPES = REPO / "recipes"
         ("GPU", "GPUS"),
         ("gpus", "GPUS"),
         ("NODE", "NODES"),
-        ("SEEDS", "SEED"),
         ("SEDE", "SEED"),
         ("BEAMS", "BEAM"),
         ("ALPAH", "ALPHA"),
@@ -53,6 +52,7 @@ def test_variables_of_other_programs_are_left_alone():
     known = knobs_of("toy", RECIPES)
     assert {"MAX_EPOCH", "TRAIN", "BEAM", "AVERAGE", "RUNS", "NODE_RANK"} <= known
     assert "ROW" not in known and "ROW" in knobs_of("table3", RECIPES)
+    assert "MAX_TOKENS" in knobs_of("wmt14_en_fr_big", RECIPES)  # which builds on another
     check_names("toy", RECIPES, OTHERS.split())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -30,6 +30,20 @@ class KeyValues(Protocol):
         and the weights ``[B, H, T, S]`` when asked."""
 
 
+class Layout(NamedTuple):
+    """Where queries and keys lie, and which keys a query may see.
+
+    Attributes:
+        queries: layout of the queries' rows.
+        keys: layout of the rows of keys and values.
+        causal: position i of a sentence sees its positions up to i (section 3.2.3).
+    """
+
+    queries: Packing
+    keys: Packing
+    causal: bool = False
+
+
 class WholeSentences:
     """All positions at once, as in the encoder and in training.
 
@@ -54,9 +68,8 @@ class WholeSentences:
         self, attention: MultiHeadAttention, projected: Tensor, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
         """See ``KeyValues``; ``projected`` is ``[N, ...]``."""
-        return sentence_attention(
-            attention, projected, None, self.packing, self.packing, self.causal, need_weights
-        )
+        layout = Layout(self.packing, self.packing, self.causal)
+        return sentence_attention(attention, projected, None, layout, need_weights)
 
     def encoder_attention(
         self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
@@ -69,9 +82,8 @@ class WholeSentences:
         if self.memory is None or self.memory_packing is None:
             raise ValueError("encoder-decoder attention needs memory, the encoder's output")
         memory_rows = attention.project_memory(self.memory)
-        return sentence_attention(
-            attention, queries, memory_rows, self.packing, self.memory_packing, False, need_weights
-        )
+        layout = Layout(self.packing, self.memory_packing)
+        return sentence_attention(attention, queries, memory_rows, layout, need_weights)
 
 
 @operation
@@ -79,9 +91,7 @@ def sentence_attention(
     attention: MultiHeadAttention,
     rows: Tensor,
     memory_rows: Tensor | None,
-    packing: Packing,
-    key_packing: Packing,
-    causal: bool,
+    layout: Layout,
     need_weights: bool,
 ) -> tuple[Tensor, Tensor | None]:
     """Attention of whole sentences, padded for it and packed again.
@@ -90,13 +100,11 @@ def sentence_attention(
         rows: queries ``[N, H * K]``; in self-attention keys and values behind them, ``[N, H * (2 K
             + d_v)]``.
         memory_rows: keys and values, ``[N_s, H * (K + d_v)]``; None in self-attention.
-        packing: layout of the queries.
-        key_packing: layout of the keys and values.
-        causal: position i of a sentence sees its positions up to i.
 
     Returns:
         ``[N, H * d_v]``, and the weights ``[B, H, T, S]`` when asked.
     """
+    packing, key_packing, causal = layout
     if memory_rows is None:
         q, k, v = attention.self_heads(packing.pad(rows))
     else:

@@ -108,13 +108,13 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
-        self.checkpoint_activations = shape.checkpoint_activations
         self.self_attention = shape.attention()
         self.self_attention_residual = shape.residual()
         self.encoder_attention = shape.attention(encoder_decoder=True)
         self.encoder_attention_residual = shape.residual()
         self.feed_forward = shape.feed_forward()
         self.feed_forward_residual = shape.residual()
+        self.checkpoint_activations = shape.checkpoint_activations
 
     @may_checkpoint
     def forward(

@@ -14,6 +14,7 @@ from pathlib import Path
 from .spelling import did_you_mean, distance
 
 _DEFAULT = re.compile(r'"\$\{([A-Z][A-Z0-9_]*):=')
+_SOURCED = re.compile(r'^\. "\$REPO/recipes/experiments/(\w+)\.sh"$', re.MULTILINE)
 _LONG = 6  # characters from which on a name is unlike those of other programs
 
 
@@ -44,10 +45,15 @@ def check_names(experiment: str, recipes: Path, environment: Iterable[str]) -> N
 
 
 def knobs_of(experiment: str, recipes: Path) -> set[str]:
-    """Every variable that a recipe or the experiment gives a default."""
+    """Every variable that a recipe, the experiment, or one that it builds on gives a default."""
     scripts = [*recipes.glob("*.sh"), *recipes.glob("systems/*.sh")]
-    files = [*scripts, recipes / "experiments" / f"{experiment}.sh"]
-    return {name for file in files for name in _DEFAULT.findall(file.read_text(encoding="utf-8"))}
+    texts = [file.read_text(encoding="utf-8") for file in scripts]
+    waiting = [experiment]
+    while waiting:
+        text = (recipes / "experiments" / f"{waiting.pop()}.sh").read_text(encoding="utf-8")
+        waiting += _SOURCED.findall(text)
+        texts.append(text)
+    return {name for text in texts for name in _DEFAULT.findall(text)}
 
 
 def is_misspelt(variable: str, knob: str) -> bool:

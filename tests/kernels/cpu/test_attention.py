@@ -10,7 +10,7 @@ from transformer_plugin.kernels.cpu import attention as kernel
 from transformer_plugin.kernels.cpu import library
 from transformer_plugin.kernels.cpu.attention import packed_attention
 from transformer_plugin.modules.attention import MultiHeadAttention
-from transformer_plugin.modules.key_values import WholeSentences, sentence_attention
+from transformer_plugin.modules.key_values import Layout, WholeSentences, sentence_attention
 from transformer_plugin.modules.packing import Packing
 
 pytestmark = pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")
@@ -70,7 +70,8 @@ def by_rows(attention, x, memory, causal, multiple):
 def attend(heads, d, packing, rows, memory=None, sources=None, causal=False):
     """The kernel alone, over projections, with d_k = d_v = ``d``."""
     module = MultiHeadAttention(D, heads, d, d, encoder_decoder=memory is not None)
-    return packed_attention(module, rows, memory, packing, sources or packing, causal, False)[0]
+    layout = Layout(packing, sources or packing, causal)
+    return packed_attention(module, rows, memory, layout, False)[0]
 
 
 def results(attention, function, *options):

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from ...modules.attention import MultiHeadAttention, attention
-from ...modules.key_values import sentence_attention
+from ...modules.key_values import Layout, sentence_attention
 from ...modules.packing import Packing
 from ..plain_modules import is_equation_1
 from ..registry import kernel
@@ -33,9 +33,7 @@ def _supports(
     module: MultiHeadAttention,
     rows: Tensor,
     memory_rows: Tensor | None,
-    packing: Packing,
-    key_packing: Packing,
-    causal: bool,
+    layout: Layout,
     need_weights: bool,
 ) -> bool:
     return (
@@ -53,23 +51,21 @@ def packed_attention(
     module: MultiHeadAttention,
     rows: Tensor,
     memory_rows: Tensor | None,
-    packing: Packing,
-    key_packing: Packing,
-    causal: bool,
+    layout: Layout,
     need_weights: bool,
 ) -> tuple[Tensor, None]:
     """See ``sentence_attention``; 0 for idle rows, and where there is no key."""
     rows = rows.contiguous()
     memory = None if memory_rows is None else memory_rows.contiguous()
     sentences = _Sentences(
-        packing.batch_size,
+        layout.queries.batch_size,
         *(module.num_heads, module.d_k, module.d_v),
         *(rows.size(1), (rows if memory is None else memory).size(1)),
         module.num_heads * module.d_v,
-        *(packing.offsets.data_ptr(), key_packing.offsets.data_ptr()),
-        *(causal, module.score.scale),
+        *(layout.queries.offsets.data_ptr(), layout.keys.offsets.data_ptr()),
+        *(layout.causal, module.score.scale),
     )
-    return _CompiledAttention.apply(sentences, packing, key_packing, rows, memory), None
+    return _CompiledAttention.apply(sentences, layout, rows, memory), None
 
 
 class _CompiledAttention(torch.autograd.Function):
@@ -79,33 +75,32 @@ class _CompiledAttention(torch.autograd.Function):
     def forward(
         ctx: FunctionCtx,
         sentences: _Sentences,
-        packing: Packing,
-        key_packing: Packing,
+        layout: Layout,
         rows: Tensor,
         memory: Tensor | None,
     ) -> Tensor:
         out = rows.new_empty(rows.size(0), sentences.out_row)
-        _clear_idle(out, packing)
+        _clear_idle(out, layout.queries)
         run("attend", out.dtype, sentences, [*_split(sentences, rows, memory), out])
         ctx.save_for_backward(rows, memory)  # type: ignore[arg-type]
-        ctx.layout = sentences, packing, key_packing  # type: ignore[attr-defined]
+        ctx.layout = sentences, layout  # type: ignore[attr-defined]
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad_out):  # type: ignore[no-untyped-def]
         rows, memory = ctx.saved_tensors
-        sentences, packing, key_packing = ctx.layout
+        sentences, layout = ctx.layout
         grad_out = grad_out.contiguous()
         grad_rows, grad_memory = torch.empty_like(rows), None
-        _clear_idle(grad_rows, packing)
+        _clear_idle(grad_rows, layout.queries)
         if memory is not None:
             grad_memory = torch.empty_like(memory)
-            _clear_idle(grad_memory, key_packing)
+            _clear_idle(grad_memory, layout.keys)
         given = [*_split(sentences, rows, memory), grad_out]
         wanted = _split(sentences, grad_rows, grad_memory)
         run("attend_back", rows.dtype, sentences, given + wanted)
-        return None, None, None, grad_rows, grad_memory
+        return None, None, grad_rows, grad_memory
 
 
 def _clear_idle(rows: Tensor, packing: Packing) -> None:

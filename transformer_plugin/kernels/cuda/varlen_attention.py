@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from ...modules.attention import MultiHeadAttention, attention
-from ...modules.key_values import sentence_attention
-from ...modules.packing import Packing
+from ...modules.key_values import Layout, sentence_attention
 from ..plain_modules import is_equation_1
 from ..registry import kernel
 
@@ -27,9 +26,7 @@ def _supports(
     module: MultiHeadAttention,
     rows: Tensor,
     memory_rows: Tensor | None,
-    packing: Packing,
-    key_packing: Packing,
-    causal: bool,
+    layout: Layout,
     need_weights: bool,
 ) -> bool:
     return (
@@ -71,9 +68,7 @@ def packed_flash_attention(
     module: MultiHeadAttention,
     rows: Tensor,
     memory_rows: Tensor | None,
-    packing: Packing,
-    key_packing: Packing,
-    causal: bool,
+    layout: Layout,
     need_weights: bool,
 ) -> tuple[Tensor, None]:
     """See ``sentence_attention``; without idle rows.
@@ -90,9 +85,9 @@ def packed_flash_attention(
     before = module.window or _UNLIMITED
     context = attend(
         *(x.squeeze(0).transpose(0, 1) for x in (q, k, v)),  # [N, H, K]
-        *(packing.offsets, key_packing.offsets),
-        *(packing.max_length, key_packing.max_length),
+        *(layout.queries.offsets, layout.keys.offsets),
+        *(layout.queries.max_length, layout.keys.max_length),
         scale=module.score.scale,
-        window_size=(before, 0 if causal else before),
+        window_size=(before, 0 if layout.causal else before),
     )
     return context.flatten(1), None
