@@ -11,7 +11,6 @@ from unrun_commands import PLUGIN, Command, commands_of
 
 from transformer_plugin import cli
 
-
 UNDERSTOOD: set[str] = set()  # the same commands are on several pages
 
 
