@@ -43,7 +43,8 @@ def test_a_run_starts_from_the_model_of_another(base, knobs, tmp_path):
     new = tmp_path / "runs/toy"
     for name in ("data-bin/dict.en.txt", "data-bin/dict.de.txt", "subwords/joint.model"):
         assert (new / name).read_bytes() == (base / name).read_bytes()
-    recipe("train", knobs, *FLAGS)
+    done = recipe("train", knobs, *FLAGS)
+    assert "starts from the model of checkpoint_last.pt" in done.stdout + done.stderr
     found, before = (load(r / "checkpoints/checkpoint_last.pt") for r in (new, base))
     # In warm-up the rate is so small that the weights are nearly those of the base run.
     for name, tensor in found["model"].items():

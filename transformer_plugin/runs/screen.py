@@ -103,7 +103,9 @@ class BriefScreen:
         elif (match := _PARAMETERS.match(text)) and not self._is_described:  # of another system
             self._print(f"{match[1]} parameters")
         elif match := _RESUMED.match(text):
-            self._print(f"continues from {Path(match[1]).name}, update {int(match[3]):,}")
+            name, update = Path(match[1]).name, int(match[3])
+            fine_tunes = f"starts from the model of {name}"
+            self._print(f"continues from {name}, update {update:,}" if update else fine_tunes)
         elif match := _SPENT.match(text):
             self._print(f"trained in {timedelta(seconds=round(float(match[1])))}")
         elif text.startswith("early stop since"):
