@@ -41,7 +41,7 @@ def forking_commands():
     return folder
 
 
-def run(*command, status=0, env=None, forks=True, **options):
+def run(*command, status=0, env=None, forks=True, timeout=500, **options):
     done = subprocess.run(
         [str(part) for part in command],
         cwd=REPO,
@@ -49,7 +49,7 @@ def run(*command, status=0, env=None, forks=True, **options):
         capture_output=True,
         text=True,
         check=False,
-        timeout=500,
+        timeout=timeout,
         **options,
     )
     assert (done.returncode == 0) == (status == 0), done.stdout[-3000:] + done.stderr[-3000:]

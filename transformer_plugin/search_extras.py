@@ -88,6 +88,11 @@ def extras_of(
     is_interactive = cfg.get("common_eval", {}).get("path") and not task.datasets
     if alignment == "soft" and is_interactive:
         raise Refusal("--print-alignment soft: fairseq-interactive prints hard alignments alone")
+    if options.get("prefix_size") and is_interactive:
+        raise Refusal(
+            "--prefix-size: fairseq-interactive has no references to begin with: use"
+            " transformer-plugin translate --prefix"
+        )
     if options.get("replace_unk") is not None:
         _check_replacement_file(options)
         check_replacement(task.datasets.values(), cfg)

@@ -63,10 +63,14 @@ def rules_of(
     """
     penalty = functools.partial(LENGTH_PENALTIES[chosen["length_penalty"]], alpha=options["lenpen"])
     sampling = sampling_of(options)
+    # The bound assumes that the score of a hypothesis only falls.
+    fused = options.get("lm_path") is not None
+    rises = (fused and options.get("lm_weight", 0.0) < 0) or options.get("unkpen", 0.0) < 0
+    any_rule = sampling is None and not rises
     return Rules(
         beam_size=min(options["beam"], len(dictionary) - 1),
         length_penalty=(lambda length: 1.0) if options.get("unnormalized") else penalty,
-        stop_rule=chosen["stop_rule"] if sampling is None else "first-finished",
+        stop_rule=chosen["stop_rule"] if any_rule else "first-finished",
         eos=dictionary.eos(),
         pad=dictionary.pad(),
         unk=dictionary.unk(),

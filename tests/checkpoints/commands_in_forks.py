@@ -5,7 +5,9 @@ the checkpoint, are its arguments. What each run prints goes to ``CHECKPOINT.log
 is its status.
 """
 
+import importlib
 import os
+import pkgutil
 import sys
 import traceback
 
@@ -16,6 +18,10 @@ import fairseq_cli.validate
 
 import transformer_plugin
 import transformer_plugin.cli
+
+for module in pkgutil.walk_packages(transformer_plugin.__path__, "transformer_plugin."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
 
 COMMANDS = {
     "fairseq-generate": fairseq_cli.generate.cli_main,

@@ -227,7 +227,8 @@ def test_every_command_refuses_every_file(command, bases, runs, toy, tmp_path):
             shutil.copy(toy / "train.log", checkpoints.parent)
     driver = Path(__file__).parent / "commands_in_forks.py"
     secret = {"PYTHONPATH": ".", "SECRET": "a-secret-of-the-environment"}
-    run(sys.executable, driver, *words, input="\n".join(map(str, named)), env=secret)
+    paths = "\n".join(map(str, named))
+    run(sys.executable, driver, *words, input=paths, env=secret, timeout=2500)
     wrong = []
     for path, (name, value) in named.items():
         text = Path(f"{path}.log").read_text(encoding="utf-8")

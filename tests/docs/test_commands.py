@@ -11,6 +11,8 @@ from unrun_commands import PLUGIN, Command, commands_of
 
 from transformer_plugin import cli
 
+UNDERSTOOD: set[str] = set()  # the same commands are on several pages
+
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
@@ -39,9 +41,12 @@ def said_of(page):
 def test_every_command_is_understood(page, house, monkeypatch):
     monkeypatch.chdir(house)
     wrong = {}
-    for command in {str(command): command for command in said_of(page)}.values():
+    for command in said_of(page):
+        if str(command) in UNDERSTOOD:
+            continue
         try:
             check(command, house)
+            UNDERSTOOD.add(str(command))
         except WrongCommand as error:
             wrong[" ".join(command.words)] = str(error)
     assert not wrong

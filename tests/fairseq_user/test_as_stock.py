@@ -1,12 +1,15 @@
 """Sets of fairseq-generate's options: the plugin translates as fairseq does with its own model of
 the same weights, by fairseq's rules (``--fidelity fairseq``)."""
 
+import re
+
 import pytest
 import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks.translation import TranslationTask
 from fairseq.token_generation_constraints import pack_constraints
+from fairseq_commands import REPO
 from omegaconf import OmegaConf
 
 from transformer_plugin.generator import VaswaniGenerator
@@ -121,3 +124,21 @@ def test_constraints_of_a_sentence_do_not_reach_another(models, tasks_and_option
     others = {11, 12, 13, 14, 15, 16}
     assert not others & set(together[1]) and not others & set(together[4])
     assert translate([4, 1]) == [together[4], together[1]]
+
+
+def test_the_page_says_whose_search_serves_an_option():
+    page = (REPO / "docs/fairseq.md").read_text(encoding="utf-8")
+    own, stock = (
+        {name.replace("-", "_") for name in re.findall(r"`--([\w-]+)`", row)}
+        for row in re.findall(r"^\| (?:the plugin's|fairseq's, with [^|]*) \|(.*)\|$", page, re.M)
+    )
+    assert stock == BY_FAIRSEQ
+    tried = {name for chosen in OPTIONS.values() for name in chosen}
+    assert tried - stock - {"diverse_beam_strength"} <= own
+    known = vars(tasks_of_generation())
+    assert own | stock <= known.keys()
+
+
+def tasks_of_generation():
+    parser = options.get_generation_parser(default_task="vaswani_translation")
+    return options.parse_args_and_arch(parser, ["data", "--path", "x.pt"])

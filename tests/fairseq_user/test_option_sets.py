@@ -13,6 +13,7 @@ from transformer_plugin.modules.length_penalty import fairseq_length_penalty
 from transformer_plugin.search.next_tokens import Rules
 from transformer_plugin.search.sampling import Sampling
 from transformer_plugin.search_extras import Extras
+from transformer_plugin.search_options import rules_of
 
 SOURCES = [9, 8, 7, 6, 5, 4, 3, 2]
 EOS, PAD, UNK = 2, 1, 3
@@ -164,3 +165,18 @@ def test_alignments_are_fairseqs(model, build, batch, dictionary, kind):
                 torch.tensor([[*map(float, row)] for row in x["alignment"]]) for x in (a, b)
             )
             torch.testing.assert_close(weights, whole[:, : weights.size(1)], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "more, rule",
+    [
+        ({}, "bound"),
+        ({"lm_path": "lm.pt", "lm_weight": 0.3, "unkpen": 1.0}, "bound"),
+        ({"lm_path": "lm.pt", "lm_weight": -0.3}, "first-finished"),
+        ({"unkpen": -1.0}, "first-finished"),
+        ({"sampling": True}, "first-finished"),
+    ],
+)
+def test_the_bound_is_for_scores_that_only_fall(dictionary, more, rule):
+    chosen = {"length_penalty": "gnmt", "stop_rule": "bound"}
+    assert rules_of({"beam": 4, "lenpen": 0.6, **more}, chosen, dictionary).stop_rule == rule

@@ -90,6 +90,11 @@ def test_what_a_command_would_not_find(tmp_path):
     [
         (["--print-alignment", "soft"], "fairseq-interactive prints hard alignments alone"),
         pytest.param(
+            ["--prefix-size", "2"],
+            "use transformer-plugin translate --prefix",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             ["--lm-path", "CHECKPOINT"],
             "expected a model of --task language_modeling",
             marks=pytest.mark.slow,

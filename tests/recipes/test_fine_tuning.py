@@ -43,7 +43,17 @@ def test_a_run_starts_from_the_model_of_another(base, knobs, tmp_path):
     new = tmp_path / "runs/toy"
     for name in ("data-bin/dict.en.txt", "data-bin/dict.de.txt", "subwords/joint.model"):
         assert (new / name).read_bytes() == (base / name).read_bytes()
-    recipe("train", knobs, *FLAGS)
+    words = Dictionary.load(str(base / "data-bin/dict.en.txt"))
+    data = load_indexed_dataset(str(new / "data-bin/train.en-de.en"), words)
+    subwords = load_subwords(base / "subwords", "en", "de")
+    lines = (new / "clean/train.en").read_text(encoding="utf-8").splitlines()
+    assert len(data) == len(lines) and lines[-1] == "the ☃ cat ."
+    for numbers, line in zip(data, lines, strict=True):
+        pieces = [p if p != "☃" else "<unk>" for p in subwords.split(line)]
+        assert words.string(numbers).split() == pieces
+
+    done = recipe("train", knobs, *FLAGS)
+    assert "starts from the model of checkpoint_last.pt" in done.stdout + done.stderr
     found, before = (load(r / "checkpoints/checkpoint_last.pt") for r in (new, base))
     # In warm-up the rate is so small that the weights are nearly those of the base run.
     for name, tensor in found["model"].items():
@@ -53,19 +63,6 @@ def test_a_run_starts_from_the_model_of_another(base, knobs, tmp_path):
     assert 0 < updates < 10 < before["optimizer_history"][-1]["num_updates"]
     assert found["last_optimizer_state"]["state"][0]["step"] == updates
     assert found["extra_state"]["train_iterator"]["epoch"] == 2
-
-
-def test_the_data_is_in_the_other_runs_subwords(base, knobs, tmp_path):
-    recipe("prepare", knobs)
-    new = tmp_path / "runs/toy"
-    words = Dictionary.load(str(base / "data-bin/dict.en.txt"))
-    data = load_indexed_dataset(str(new / "data-bin/train.en-de.en"), words)
-    subwords = load_subwords(base / "subwords", "en", "de")
-    lines = (new / "clean/train.en").read_text(encoding="utf-8").splitlines()
-    assert len(data) == len(lines) and lines[-1] == "the ☃ cat ."
-    for numbers, line in zip(data, lines, strict=True):
-        pieces = [p if p != "☃" else "<unk>" for p in subwords.split(line)]
-        assert words.string(numbers).split() == pieces
 
 
 def test_data_with_other_words_is_refused(base, tmp_path):
@@ -110,6 +107,7 @@ def test_what_cannot_be_a_base(base, knobs, change, message):
     assert message in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_text_in_another_form_is_refused(knobs):
     done = recipe("prepare", knobs | {"LOWERCASE": 1}, status=1)
     assert "set SUBWORDS and LOWERCASE as they were for that run" in done.stderr

@@ -57,7 +57,11 @@ def test_words_are_aligned(run_folder, translated):
     """By the largest weights over a word-by-word count of the subwords."""
     moses = "moses" in run_folder.parent.name
     translator = in_python(run_folder, print_alignment=True)
-    for line in filter(None, TEXT.splitlines()):
+    printed = translated(run_folder, "--print-alignment")
+    for number, line in enumerate(TEXT.splitlines()):
+        if not line:
+            assert printed[number] == " ||| "
+            continue
         (found,) = translator.translate([line])
         (part,) = found.parts
         weights = alignment(translator.models[0], part)[-1]  # [T, S]
@@ -69,14 +73,12 @@ def test_words_are_aligned(run_folder, translated):
             ]
             numbers.append([sum(starts[: i + 1]) - 1 for i in range(len(pieces))])
         expected = {
-            (numbers[0][int(row[:-1].argmax())], number)
-            for row, number in zip(weights[:-1], numbers[1], strict=True)
+            (numbers[0][int(row[:-1].argmax())], word)
+            for row, word in zip(weights[:-1], numbers[1], strict=True)
         }
         assert set(word_links(found, translator.subwords)) == expected and expected
-        printed = translated(run_folder, "--print-alignment", text=f"{line}\n")
-        pairs = sorted(expected, key=lambda pair: pair[::-1])
-        assert printed == [f"{found.text} ||| {' '.join(f'{s}-{t}' for s, t in pairs)}"]
-    assert translated(run_folder, "--print-alignment", text="\n") == [" ||| "]
+        pairs = " ".join(f"{s}-{t}" for s, t in sorted(expected, key=lambda pair: pair[::-1]))
+        assert printed[number] == f"{found.text} ||| {pairs}"
 
 
 def test_words_of_a_line_in_parts_are_counted_through(experiment):
@@ -96,8 +98,6 @@ def test_draws(experiment, translated):
     assert len({line.split(" ||| ")[1] for line in drawn}) > 8
     again = translated(experiment, "--sampling", "--nbest", "5", "--temperature", "2")
     assert again == drawn
-    flags = ("--sampling", "--nbest", "5", "--temperature", "2", "--seed", "2")
-    assert translated(experiment, *flags) != drawn
 
 
 def test_a_translation_begins_as_it_must(experiment, translated):

@@ -103,7 +103,9 @@ class BriefScreen:
         elif (match := _PARAMETERS.match(text)) and not self._is_described:  # of another system
             self._print(f"{match[1]} parameters")
         elif match := _RESUMED.match(text):
-            self._print(f"continues from {Path(match[1]).name}, update {int(match[3]):,}")
+            name, update = Path(match[1]).name, int(match[3])
+            fine_tunes = f"starts from the model of {name}"
+            self._print(f"continues from {name}, update {update:,}" if update else fine_tunes)
         elif match := _SPENT.match(text):
             self._print(f"trained in {timedelta(seconds=round(float(match[1])))}")
         elif text.startswith("early stop since"):
@@ -121,9 +123,11 @@ class BriefScreen:
             latest = {k: s.values[-1] for k, s in table.items() if s.updates[-1:] == [update]}
             if "ppl" in latest:
                 best = [key for key in latest if key.startswith("best_")]
-                is_best = all(latest[key] == latest.get(key[5:]) for key in best)
                 bleu = f", BLEU {latest['bleu']:.2f}" if "bleu" in latest else ""
-                found.append(f"{name} ppl {latest['ppl']:.2f}{bleu}{' (best)' if is_best else ''}")
+                metric = best[0].removeprefix("best_") if best else ""
+                is_best = not best or latest[best[0]] == latest.get(metric)
+                mark = f" (best{' ' + metric if metric else ''})" if is_best else ""
+                found.append(f"{name} ppl {latest['ppl']:.2f}{bleu}{mark}")
         if "wps" in trained:
             found.append(f"{trained['wps']:,.0f} tokens/s")
         limit = ((log.settings or {}).get("optimization") or {}).get("max_epoch")
