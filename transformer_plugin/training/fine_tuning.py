@@ -54,15 +54,15 @@ def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> 
 
 
 def check_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
-    """Checks that the words of the data are those of the model that is fine-tuned: their number,
-    and where the base model's data is still there, each of them.
+    """Checks that the data and the base model have the same vocabulary: always its size, and each
+    word if the base model's data still exists.
 
     Args:
-        path: of the base model's checkpoint.
-        state: what it holds.
+        path: the base model's checkpoint.
+        state: its contents.
 
     Raises:
-        CheckpointError: they are not.
+        CheckpointError: the vocabularies differ.
     """
     if not isinstance(task, TranslationTask):
         return
@@ -93,15 +93,15 @@ def _check_each(file: Path, base: Dictionary, own: Dictionary) -> None:
 
 
 def check_origin(path: str, state: Mapping[str, Any], base: str) -> None:
-    """Checks that a run to continue is one that fine-tunes.
+    """Checks that the run to resume is a fine-tuning run.
 
     Args:
-        path: of its last checkpoint.
-        state: what it holds.
+        path: its last checkpoint.
+        state: the contents of that checkpoint.
         base: the checkpoint to fine-tune.
 
     Raises:
-        CheckpointError: it did not start from another model.
+        CheckpointError: the run did not start from another model.
     """
     settings = (state.get("cfg") or {}).get("checkpoint") or {}
     if settings.get("finetune_from_model") is None:

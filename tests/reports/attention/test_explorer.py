@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import re
 import shutil
 import time
 
@@ -110,6 +111,32 @@ def test_heat_map_shows_the_models_weights(page, report):
             assert weight == 0 if cell == "masked" else abs(float(cell) - weight) <= 6e-4
         assert bluish(colours(page)) > 100
     assert "Encoder-decoder attention, layer 2 of 2, head 3" in text(page, "caption")
+
+
+def test_it_opens_on_the_translation_with_named_axes_and_bare_words(page):
+    assert text(page, "caption").startswith("Encoder-decoder attention, layer 2 of 2, mean")
+    corner = page.find_element(By.CSS_SELECTOR, "#picture .axes").text
+    assert corner.split("\n") == ["source →", "translation ↓"]
+    pieces = "return [...document.querySelectorAll('#picture th, #alignment span')]"
+    pieces += ".map(cell => cell.textContent)"
+    bare = page.execute_script(pieces)
+    assert not any("▁" in piece for piece in bare)
+    page.find_element(By.ID, "marks").click()
+    marked = page.execute_script(pieces)
+    assert [piece.removeprefix("▁") or "␣" for piece in marked] == bare != marked
+
+
+def test_shades_are_square_roots_of_the_weights(page):
+    cells = page.execute_script(
+        "return [...document.querySelectorAll('#picture tbody td')]"
+        ".map(cell => [cell.getAttribute('aria-label'), cell.style.background])"
+    )
+    weights = [float(weight) for weight, _ in cells]
+    largest = max(weights)
+    for weight, (_, shade) in zip(weights, cells, strict=True):
+        percent = re.search(r"([\d.]+)%", shade)
+        part = float(percent[1]) / 100 if percent else 1.0  # 100 % is left out
+        assert part == pytest.approx((weight / largest) ** 0.5, abs=0.03)
 
 
 def test_pointing_shows_the_weight(page):

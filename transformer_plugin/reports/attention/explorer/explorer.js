@@ -4,7 +4,8 @@
 const get = id => document.getElementById(id);
 const KINDS = Object.keys(ABOUT.layers);
 const NAMES = {encoder: "Encoder", decoder: "Decoder", "encoder-decoder": "Encoder-decoder"};
-const state = {sentence: 0, kind: KINDS[0], layer: ABOUT.layers[KINDS[0]], head: "mean", view: "map"};
+const state = {sentence: 0, kind: "encoder-decoder", layer: ABOUT.layers["encoder-decoder"],
+  head: "mean", view: "map"};
 let weights = null;  // of the sentence that is shown
 let newest = 0;  // only the last sentence that was asked for is drawn
 
@@ -24,11 +25,15 @@ function fieldset(name, options) {
   }
 }
 
+const AXES = {encoder: ["source", "source"], decoder: ["translation", "read so far"],
+  "encoder-decoder": ["translation", "source"]};  // queries and keys
+/* A piece without the marks of subwords, unless they are asked for. */
+const bare = piece => get("marks").checked ? piece : piece.replace(/^▁|@@$/, "") || "␣";
 const numbers = count => Array.from({length: count}, (_, i) => i + 1);
 const say = text => { get("readout").textContent = text; };
 
 function drawPicture() {
-  const {kind, layer, head, view} = state, [queries, keys] = axes(SENTENCES[state.sentence], kind);
+  const {kind, layer, head, view} = state, [queries, keys] = axes(SENTENCES[state.sentence], kind).map(pieces => pieces.map(bare));
   if (!weights) {
     get("picture").replaceChildren(make("p", "Too long to show; see --longest."));
     return;
@@ -43,7 +48,7 @@ function drawPicture() {
   const picture = view === "lines"
     ? linesView(all, colours, queries, keys, kind, threshold, say)
     : head === "all" ? gallery(all, queries, keys, kind, largest, say, pick)
-      : heatMap(all[0], queries, keys, kind, largest, say);
+      : heatMap(all[0], queries, keys, kind, largest, say, AXES[kind]);
   get("picture").replaceChildren(picture);
   get("largest").textContent = shown(largest);
 }
@@ -51,8 +56,11 @@ function drawPicture() {
 function drawAlignment() {
   const found = weights && weights["encoder-decoder"];
   const tell = text => { get("alignment-readout").textContent = text; };
+  const sentence = SENTENCES[state.sentence];
+  const shownSentence = {...sentence,
+    source: sentence.source.map(bare), target: sentence.target.map(bare)};
   get("alignment").replaceChildren(
-    alignment(SENTENCES[state.sentence], found, get("alignment-layer").value, tell));
+    alignment(shownSentence, found, get("alignment-layer").value, tell));
 }
 
 function drawBeam({hypotheses, reference}) {
@@ -141,6 +149,7 @@ async function start() {
   get("previous").addEventListener("click", () => show(state.sentence - 1));
   get("next").addEventListener("click", () => show(state.sentence + 1));
   get("whole-scale").addEventListener("change", draw);
+  get("marks").addEventListener("change", () => { draw(); drawAlignment(); });
   get("threshold").addEventListener("input", draw);
   get("alignment-layer").addEventListener("change", drawAlignment);
   get("controls").addEventListener("submit", event => event.preventDefault());

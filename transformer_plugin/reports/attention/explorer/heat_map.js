@@ -1,13 +1,16 @@
 "use strict";
 /* Weights as a table of shades, queries x keys, and one small picture for each head. */
 
-/* weights: Float32Array; say(text) tells what is pointed at; largest: what is darkest. */
-function heatMap(weights, queries, keys, kind, largest, say) {
+/* weights: Float32Array; say(text) tells what is pointed at; largest: what is darkest; names: of
+   the queries and the keys. Shades are square roots, so that small weights show. */
+function heatMap(weights, queries, keys, kind, largest, say, names) {
   const table = make("table", undefined, "map"), head = table.createTHead().insertRow();
   const body = table.createTBody(), columns = [], grid = [];
   const room = document.getElementById("picture").clientWidth - 130;
   table.style.setProperty("--cell", `${Math.max(15, Math.min(30, room / keys.length))}px`);
-  head.append(make("td"));
+  const corner = make("td", undefined, "axes");
+  corner.append(make("span", `${names[1]} →`), make("span", `${names[0]} ↓`));
+  head.append(corner);
   for (const key of keys) {
     const cell = make("th");
     cell.scope = "col";
@@ -25,7 +28,7 @@ function heatMap(weights, queries, keys, kind, largest, say) {
         cell.className = "masked";
         cell.setAttribute("aria-label", "masked");
       } else {
-        cell.style.background = heat(weight / largest);
+        cell.style.background = heat(Math.sqrt(weight / largest));
         cell.setAttribute("aria-label", shown(weight));
       }
       return cell;
@@ -77,7 +80,7 @@ function gallery(all, queries, keys, kind, largest, say, pick) {
       const pen = canvas.getContext("2d");
       pen.fillStyle = getComputedStyle(canvas).color;
       all[head].forEach((weight, i) => {
-        pen.globalAlpha = Math.min(1, weight / largest);
+        pen.globalAlpha = Math.sqrt(Math.min(1, weight / largest));
         pen.fillRect(i % keys.length, Math.floor(i / keys.length), 1, 1);
       });
     });
