@@ -150,4 +150,4 @@ def test_wrong_use_is_one_line(tmp_path, capsys):
     arguments = ["average", "--last", "2", "--checkpoints", str(tmp_path), "--output", "x.pt"]
     assert main(arguments) == 2
     message = capsys.readouterr().err
-    assert message.count("\n") == 1 and "2 checkpoints by epochs were asked for, 0 are" in message
+    assert message.count("\n") == 1 and "2 checkpoints by epochs were requested, 0 exist" in message

@@ -60,9 +60,9 @@ def test_icepahc(tmp_path):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("\n(S (NN a))\n(S (NN b)", "x:3: a bracket is not closed to the end of the file"),
+    ("\n(S (NN a))\n(S (NN b)", "x:3: a bracket is not closed before the end of the file"),
     ("(S (NN a)))", "x:1: '\\)' closes nothing"),
-    ("(S (NN a)) b", "x:1: 'b' is outside of a tree"),
+    ("(S (NN a)) b", "x:1: 'b' is outside a tree"),
     ("one\n", "x:1: expected '\\(', got 'one'"),
     ("(S (NN a))\n(S (NN a) b)", "x:2: not a tree of style 'penn': the word 'b' has no part"),
 ])  # fmt: skip

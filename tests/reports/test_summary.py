@@ -45,7 +45,7 @@ def test_it_shows_sentences_scores_speed_and_place(finished_run, capsys):
 def test_a_log_without_progress_is_refused(finished_run, capsys):
     (finished_run / "train.log").write_text("nothing\n")
     assert main(["summary", str(finished_run)]) == 2
-    assert "train.log: neither settings nor progress" in capsys.readouterr().err
+    assert "train.log: no settings or progress" in capsys.readouterr().err
 
 
 def test_an_unfinished_run_is_named(finished_run, capsys):

@@ -207,7 +207,7 @@ def test_a_running_and_broken_run_beside_the_whole_one(watched, log, tmp_path, c
     assert "a comparison of scores: " in text
     assert "not ended: " in text and re.search(r"left at its speed", text)
     printed = capsys.readouterr().out
-    assert "torn lines of the log that were left out: 2" in printed
+    assert "unreadable lines in the log: 2" in printed
     assert f"no score yet: {running / 'score.json'}" in printed
     assert "no settings" not in printed and "encoder_layers 2 (paper: 6)" in text
 
@@ -248,13 +248,13 @@ def test_a_log_alone_and_wrong_runs(watched, tmp_path, capsys, monkeypatch):
     for wrong, message in (
         (tmp_path / "empty", f"no training log: expected {tmp_path / 'empty/train.log'}"),
         (tmp_path / "nowhere", "no such folder"),
-        (watched.folder / "hypotheses.txt", "neither settings nor progress of fairseq-train"),
+        (watched.folder / "hypotheses.txt", "no settings or progress of fairseq-train"),
     ):
         assert main(["report", str(wrong), "--output", str(tmp_path / "wrong.html")]) == 2
         assert message in capsys.readouterr().err
         assert not (tmp_path / "wrong.html").exists()
     assert main(["report", str(watched.folder), "--output", "report.pdf"]) == 2
-    assert "ends in .html" in capsys.readouterr().err
+    assert "ending in .html" in capsys.readouterr().err
 
 
 def test_numbers_that_are_none_are_left_out(watched, log, tmp_path):

@@ -19,21 +19,21 @@ from .saving import save
 from .shape_check import check_shapes
 
 # Settings that are the same in all checkpoints of a run. Stock fairseq stores the whole command
-# line as the settings of the model, and part of that may change.
+# line as the settings of the model; some of these options may differ.
 _CONSTANT = {
     "model": ("arch",),
     "task": ("task", "_name", "data", "source_lang", "target_lang"),
 }
 
-_MOVING_AVERAGES = ("ema_fp32_params", "ema")  # fairseq's, of extra_state
+_MOVING_AVERAGES = ("ema_fp32_params", "ema")  # in fairseq's extra_state
 
 
 @dataclass(frozen=True)
 class _Weight:
-    """A tensor of a checkpoint, without its numbers.
+    """A tensor of a checkpoint without its values.
 
     Attributes:
-        first_name: the first name of the same tensor; tied weights have several.
+        first_name: the tensor's first name; tied weights have several.
         counter: the tensor itself if it holds integers.
     """
 
@@ -47,13 +47,13 @@ def average(paths: Sequence[str | Path], ema: bool = False) -> dict[str, Any]:
     """The newest checkpoint, with the mean weights of all of them.
 
     Sums are in float64, and only one file is in memory at a time. Tied weights stay tied. Counters
-    (tensors of integers) are those of the newest checkpoint. The optimizer's state is left out.
+    (integer tensors) are taken from the newest checkpoint. The optimizer state is omitted.
 
     Args:
-        ema: take the moving averages that ``--store-ema`` keeps in checkpoints, not their weights.
+        ema: use the moving averages that ``--store-ema`` saves, instead of the weights.
 
     Raises:
-        CheckpointError: the checkpoints are not of one run; names the two that differ.
+        CheckpointError: the checkpoints are from different runs; the message names two of them.
     """
     if not paths:
         raise CheckpointError("no checkpoint to average was given")
@@ -68,10 +68,10 @@ def average(paths: Sequence[str | Path], ema: bool = False) -> dict[str, Any]:
             if weight.first_name != name or weight.counter is not None:
                 continue
             if name in sums:
-                sums[name] += tensors[name].double()  # a sum of two types is 7 times slower
+                sums[name] += tensors[name].double()  # adding two types is 7 times slower
             else:
                 sums[name] = tensors[name].to(torch.float64, copy=True)
-        del tensors  # before the next file is read
+        del tensors  # frees them before the next file is read
         if not newest or _updates(state) >= _updates(newest):
             newest = state
     model: dict[str, Tensor] = {}
@@ -88,7 +88,7 @@ def average(paths: Sequence[str | Path], ema: bool = False) -> dict[str, Any]:
 
 def _read(path: str | Path, ema: bool) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """A checkpoint with a ``_Weight`` in place of each tensor of its model; and the tensors."""
-    state = load(path, mmap=True)  # the optimizer's state, two thirds of a file, is not read
+    state = load(path, mmap=True)  # skips the optimizer state, two thirds of a file
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise CheckpointError(f"{path}: holds no model; give checkpoints of fairseq-train")
     check_shapes(path, state)
@@ -162,7 +162,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-fewer", action="store_true", help="if there are fewer than N, average all of them"
     )
     parser.add_argument(
-        "--ema", action="store_true", help="of the moving averages that --store-ema keeps"
+        "--ema", action="store_true", help="average the moving averages of --store-ema"
     )
     parser.add_argument("--output", required=True, metavar="FILE")
 

@@ -1,7 +1,7 @@
 """Checks that a checkpoint holds only the kinds of data that fairseq saves.
 
-torch's unpickler runs no code, but it creates objects that break later code, and allocates as many
-bytes as a pickle demands.
+torch's unpickler runs no code, but it creates objects that break later code, and allocates as much
+memory as a pickle requests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DEEPEST = 50
 _SCALARS = (str, int, float, bytes, type(None), np.generic, np.ndarray)
 _CONTAINERS = (dict, OrderedDict, defaultdict, list, tuple, deque, torch.Size)
 _METERS = {kind.__name__ for kind in Meter.__subclasses__()}
-_LAYOUT = {  # of a checkpoint; each may be None
+_LAYOUT = {  # the parts of a checkpoint; each may be None
     **dict.fromkeys(("model", "cfg", "extra_state", "task_state", "criterion"), dict),
     **{"args": Namespace, "optimizer_history": list, "last_optimizer_state": dict},
 }
@@ -33,11 +33,11 @@ def check_contents(state: Any, size: int, check_weights: bool = True) -> None:
     """Checks everything except the settings (see ``settings_check``).
 
     Args:
-        size: bytes of the file.
-        check_weights: whether inf and nan are looked for.
+        size: size of the file in bytes.
+        check_weights: whether to check for inf and nan.
 
     Raises:
-        ValueError: something is wrong; the message names it.
+        ValueError: a check failed; the message names the value.
     """
     if not isinstance(state, dict):
         raise ValueError(f"it holds a {type(state).__name__}, not a checkpoint")
@@ -54,12 +54,12 @@ def check_contents(state: Any, size: int, check_weights: bool = True) -> None:
     if broken:
         raise ValueError(
             f"{len(broken)} tensors hold inf or nan, the first is {broken[0]}: training diverged;"
-            " take an earlier checkpoint, and go on with a lower --lr or more --warmup-updates"
+            " use an earlier checkpoint, and continue with a lower --lr or more --warmup-updates"
         )
 
 
 def _tensors(state: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
-    """Every tensor with its place.
+    """Every tensor with its path in ``state``.
 
     Raises:
         ValueError: something is not data that fairseq saves.
@@ -78,7 +78,7 @@ def _tensors(state: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
         seen.add(id(value))
         if depth > _DEEPEST:
             raise ValueError(f"{place[:80]} is nested more than {_DEEPEST} deep")
-        if type(value) is OrderedDict and vars(value):  # torch keeps versions of modules there
+        if type(value) is OrderedDict and vars(value):  # torch stores module versions there
             if vars(value).keys() != {"_metadata"}:
                 raise ValueError(f"{place} is a dictionary with attributes")
             waiting.append((f"{place}._metadata", *vars(value).values(), depth + 1))
@@ -139,7 +139,7 @@ def _check_layout(state: dict[str, Any]) -> None:
 
 
 def _check_meters(place: str, meters: Any) -> None:
-    """Checks meters: fairseq calls the class that their third entry names."""
+    """Checks meters: fairseq calls the class named by their third entry."""
     _expect(place, meters, list, needed=True)
     for meter in meters:
         match meter:

@@ -20,8 +20,8 @@ class Declared:
     """The options of a component.
 
     Attributes:
-        names: of all options.
-        wrong: called with options, yields the name of each with a wrong value, and the reason.
+        names: the names of all options.
+        wrong: takes options; yields the name of each wrong one and the reason.
     """
 
     names: set[str]

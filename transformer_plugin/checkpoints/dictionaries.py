@@ -14,7 +14,7 @@ def languages(state: dict[str, Any], data: str | Path) -> tuple[str, str]:
     """Source and target language: from the checkpoint's task, else from the file names in ``data``.
 
     Raises:
-        FileNotFoundError: neither names them.
+        FileNotFoundError: neither has them.
     """
     task = state["cfg"]["task"]
     source, target = task.get("source_lang"), task.get("target_lang")

@@ -22,9 +22,9 @@ from .safe_loading import HARMLESS, load
 
 
 def protect_loading() -> None:
-    """Replaces the functions by which fairseq reads checkpoints and builds models from them.
+    """Replaces the functions with which fairseq reads checkpoints and builds models from them.
 
-    torch then accepts the harmless types in fairseq's checkpoints. fairseq reads checkpoints by
+    torch then accepts the harmless types in fairseq's checkpoints. fairseq reads checkpoints with
     ``load``, evaluates only literals, and builds no model that is larger than its checkpoint. A
     second call changes nothing.
     """

@@ -15,7 +15,7 @@ from .safe_loading import load_header
 
 logger = logging.getLogger(__name__)
 
-_NAMES = {  # of checkpoint files; the last group is the number that counts
+_NAMES = {  # of checkpoint files; the last group is the number of updates or epochs
     "updates": re.compile(r"checkpoint_(\d+)_(\d+)\.pt"),
     "epochs": re.compile(r"checkpoint(\d+)\.pt"),
 }
@@ -37,13 +37,13 @@ def last_checkpoints(
 ) -> list[Path]:
     """The last ``count`` checkpoints of a run's folder, newest last.
 
-    Their order is that of the update numbers in the files, which may not be those in their names.
+    They are ordered by the update numbers in the files, which may differ from those in the names.
 
     Args:
-        by: ``updates`` (checkpoint_EPOCH_UPDATES.pt, and where fairseq saved none because an
-            interval ended with an epoch, checkpointEPOCH.pt or checkpoint_last.pt of that update)
-            or ``epochs`` (checkpointEPOCH.pt).
-        allow_fewer: take all where there are fewer, but at least one, and log a warning.
+        by: ``updates`` (checkpoint_EPOCH_UPDATES.pt; if fairseq saved none because an interval
+            ended with an epoch, checkpointEPOCH.pt or checkpoint_last.pt of that update) or
+            ``epochs`` (checkpointEPOCH.pt).
+        allow_fewer: if there are fewer, return all (at least one) and log a warning.
 
     Raises:
         CheckpointError: there are fewer, or one between them is missing.
@@ -59,7 +59,7 @@ def last_checkpoints(
                 numbered.setdefault(saved.updates, saved.path)
         numbered = dict(sorted(numbered.items()))
     if len(numbered) < count:
-        text = f"{folder}: {count} checkpoints by {by} were asked for, {len(numbered)} are there"
+        text = f"{folder}: {count} checkpoints by {by} were requested, {len(numbered)} exist"
         if not numbered or not allow_fewer:
             raise CheckpointError(
                 f"{text} ({_NAMES[by].pattern}); average fewer, or keep more with"
@@ -98,7 +98,7 @@ def _last(folder: Path) -> _Saved | None:
 
 
 def _interval(header: dict[str, Any], by: str) -> int | None:
-    """How far apart the run saves checkpoints; None where its settings do not say."""
+    """The interval at which the run saves checkpoints; None if its settings do not have it."""
     settings = (header.get("cfg") or {}).get("checkpoint") or header.get("args") or {}
     if isinstance(settings, argparse.Namespace):
         settings = vars(settings)

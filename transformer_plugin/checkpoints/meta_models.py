@@ -20,7 +20,7 @@ Shapes = dict[str, torch.Size]
 
 
 class _Dictionary:
-    """A dictionary of which only the size is known; the special symbols are fairseq's."""
+    """A dictionary with only a size and fairseq's special symbols."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -41,11 +41,11 @@ class _Dictionary:
 
 
 def plugin_model(settings: dict[str, Any], tensors: Mapping[str, Tensor]) -> VaswaniTransformer:
-    """The plugin's model of these settings.
+    """The plugin's model with these settings.
 
     Args:
         settings: all fields of ``VaswaniConfig``.
-        tensors: a checkpoint's, by fairseq's names; they tell the sizes of the vocabularies.
+        tensors: a checkpoint's tensors by fairseq's names; they give the vocabulary sizes.
 
     Raises:
         CheckpointError: there are no embeddings.
@@ -57,7 +57,7 @@ def plugin_model(settings: dict[str, Any], tensors: Mapping[str, Tensor]) -> Vas
 
 
 def stock_model(args: Namespace, tensors: Mapping[str, Tensor]) -> TransformerModel:
-    """Stock fairseq's Transformer of these arguments; see ``plugin_model``."""
+    """Stock fairseq's Transformer with these arguments; see ``plugin_model``."""
     with torch.device("meta"):
         return TransformerModel.build_model(Namespace(**vars(args)), _task(tensors))
 

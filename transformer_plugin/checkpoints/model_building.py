@@ -1,6 +1,6 @@
 """Limits the memory of the models that fairseq builds from checkpoints.
 
-The settings in a small hostile file could describe a model that takes all memory.
+The settings in a small hostile file could describe a model that uses all memory.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ..refusal import Refusal
 from .safe_loading import load
 from .settings_check import largest_numbers
 
-# A model may take _FREE bytes (tables of positions, for one, are not in the file) and _FACTOR times
-# the file's bytes (weights are initialised, converted and copied). A tensor with its module counts
-# as _SMALLEST bytes at least, so that many small ones add up.
+# A model may use _FREE bytes (position tables, for example, are not in the file) plus _FACTOR times
+# the file's size (weights are initialised, converted and copied). A tensor with its module counts
+# as at least _SMALLEST bytes, so that many small ones add up.
 _FREE = 2**30
 _FACTOR = 16
 _SMALLEST = 4096
@@ -38,7 +38,7 @@ class _TooLarge(BaseException):
 
 @contextlib.contextmanager
 def reported_in_one_line(names: str) -> Iterator[None]:
-    """Turns any exception of fairseq into a CheckpointError of one line."""
+    """Turns any exception from fairseq into a CheckpointError of one line."""
     try:
         yield
     except (Refusal, OSError):
@@ -73,8 +73,8 @@ def reading_in_one_line(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def building_within_size(build: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps fairseq's ``load_model_ensemble_and_task``: any exception becomes a CheckpointError, as
-    does a model that would take far more memory than its file."""
+    """Wraps fairseq's ``load_model_ensemble_and_task``: raises a CheckpointError instead of any
+    exception, and for a model that would use far more memory than its file."""
     if hasattr(build, "__wrapped__"):
         return build
 
@@ -96,10 +96,10 @@ def building_within_size(build: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Allocations(TorchFunctionMode):
-    """Context in which the tensors that torch creates or fills take at most ``left`` bytes.
+    """Context in which the tensors that torch creates or fills use at most ``left`` bytes.
 
     Raises:
-        _TooLarge: they would take more.
+        _TooLarge: they would use more.
     """
 
     def __init__(self, left: int) -> None:

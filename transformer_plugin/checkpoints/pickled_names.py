@@ -63,7 +63,7 @@ def _check(file: IO[bytes], others: set[str]) -> None:
             encodes |= asked == "_codecs.encode"
         elif isinstance(argument, str) and len(argument) < 40:
             words.add(argument)
-    if encodes:  # bytes are pickled as text to encode; some codecs would double them repeatedly
+    if encodes:  # pickled bytes are encoded text; some codecs could double it repeatedly
         for word in words:
             if _is_codec_of_bytes(word):
                 raise UnknownName(f"_codecs.encode and {word!r}")

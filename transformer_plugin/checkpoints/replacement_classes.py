@@ -1,6 +1,6 @@
-"""Replacements of the classes that old checkpoints name, so that reading a file calls none of them.
+"""Replacements for the classes named in old checkpoints, so that reading a file calls none of them.
 
-The unpickler finds classes by module and name, and is given these. They only keep values: a forged
+The unpickler looks up classes by module and name, and finds these. They only store values: a forged
 numpy type, for example, never reaches numpy's C code.
 """
 
@@ -45,7 +45,7 @@ class _NumpyScalar:
 class _NumpyArray(np.ndarray):
     """An array of plain numbers, such as the counts of ``--eval-bleu``.
 
-    It is created empty and filled with checked data. When saved it becomes numpy's own.
+    It is created empty and filled with checked data. It is saved as numpy's own type.
     """
 
     def __new__(cls) -> _NumpyArray:

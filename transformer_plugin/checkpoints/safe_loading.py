@@ -1,4 +1,4 @@
-"""Checkpoints are read as data: no code in one is ever executed."""
+"""Reads checkpoints as data: code in them is never executed."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def load(
     """A checkpoint's contents, checked.
 
     Args:
-        registered: whether its model and task must be ones that fairseq can build here.
-        mmap: leave tensors on the disk until they are used, where the format allows it.
+        registered: whether its model and task must be registered with fairseq.
+        mmap: leave tensors on disk until they are used, if the format allows it.
         check_weights: read every weight and refuse inf and nan.
 
     Raises:
         FileNotFoundError: there is no such file.
-        CheckpointError: the file is damaged, or holds what is not known to be harmless.
+        CheckpointError: the file is damaged, or holds objects that are not known to be harmless.
     """
     name = file if isinstance(file, str | Path) else getattr(file, "name", file)
     mmap = mmap and zipfile.is_zipfile(file)
@@ -58,11 +58,11 @@ def load(
 
 
 def load_header(path: Path) -> dict[str, Any]:
-    """What a checkpoint holds beside the states of model and optimizer.
+    """The contents of a checkpoint without the states of model and optimizer.
 
     Raises:
         FileNotFoundError: there is no such file.
-        CheckpointError: as ``load``, but the weights are not looked at.
+        CheckpointError: as in ``load``, except for inf and nan.
     """
     state = load(path, mmap=True, check_weights=False)
     return {name: state[name] for name in state.keys() - {"model", "last_optimizer_state"}}
@@ -86,7 +86,7 @@ def _unpickled(file: str | Path | IO[bytes], name: object, **options: Any) -> tu
     except torch.cuda.OutOfMemoryError:
         raise
     except MemoryError:
-        raise CheckpointError(f"{name}: refused: it asks for more memory than there is") from None
+        raise CheckpointError(f"{name}: refused: it needs more memory than there is") from None
     except UnknownName as error:
         raise CheckpointError(_unknown(name, str(error))) from None
     except pickle.UnpicklingError as error:
@@ -101,7 +101,7 @@ def _allowed() -> list[type]:
 
 @contextlib.contextmanager
 def _only_harmless_types() -> Iterator[None]:
-    """Context in which torch accepts our types only, whatever the process has allowed before."""
+    """Context in which torch accepts only our types, whatever was allowed before."""
     before = list(torch.serialization.get_safe_globals())
     torch.serialization.clear_safe_globals()
     torch.serialization.add_safe_globals([*_allowed()])
@@ -123,13 +123,13 @@ def _explain(name: object, message: str) -> str:
 def _unknown(name: object, asked: str) -> str:
     return (
         f"{name}: refused, because it holds {asked}, which is not a type of a fairseq"
-        " checkpoint and could run code; nothing of it was executed. Get the checkpoint from a"
+        " checkpoint and could run code; none of it was executed. Get the checkpoint from a"
         " source you trust, saved without that type"
     )
 
 
 def _damaged(name: object, reason: str) -> str:
     return (
-        f"{name}: not a whole checkpoint ({' '.join(reason.splitlines()[:1])}); it was cut off or"
-        " is another kind of file: take an older checkpoint of the run"
+        f"{name}: not a whole checkpoint ({' '.join(reason.splitlines()[:1])}); it is truncated"
+        " or another kind of file: use an older checkpoint of the run"
     )

@@ -1,4 +1,4 @@
-"""Checkpoints are written whole or not at all."""
+"""Writes checkpoints atomically."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..files import atomic_write
 
 
 def save(state: dict[str, Any], path: str | Path) -> None:
-    """Writes a checkpoint atomically; makes its folder if necessary.
+    """Writes a checkpoint atomically; creates its folder if necessary.
 
     Raises:
         OSError: the folder cannot be written or the disk is full; ``path`` is not changed.
@@ -22,7 +22,7 @@ def save(state: dict[str, Any], path: str | Path) -> None:
     with atomic_write(path, "wb") as file:
         try:
             torch.save(state, file)
-        except RuntimeError as error:  # torch's own, for a write that failed
+        except RuntimeError as error:  # torch's error for a failed write
             raise OSError(str(error).splitlines()[0]) from error
 
 

@@ -1,7 +1,7 @@
 """Checks the settings in a checkpoint, ``cfg`` or ``args``, before anything is built from them.
 
-Values must be plain (text, numbers, lists, dictionaries) and without interpolations. What fairseq
-evaluates must be a literal. Options of registered components must have the types that the
+Values must be plain (text, numbers, lists, dictionaries) and without interpolations. Options that
+fairseq evaluates must be literals. Options of registered components must have the types that the
 components declare. A model must not be larger than its tensors.
 """
 
@@ -19,7 +19,7 @@ from .declared_options import declared_options
 from .evaluated_options import check_evaluated
 from .literals import shortened
 
-# Of a component: its kind, its place in the settings, its name and its options.
+# A component: its kind, its path in the settings, its name and its options.
 Chosen = tuple[str, str, Any, dict[str, Any]]
 _MOST_VALUES = 100_000  # a checkpoint of fairseq-train has a few hundred
 _DEEPEST = 20
@@ -28,7 +28,7 @@ _NAMED_BY = {"model": ("_name", "arch"), "task": ("task", "_name")}  # fairseq's
 _NAME = re.compile(r"\w[\w-]*")
 _LAYER_COUNT = re.compile(r"(\w+_)?layers")
 _WIDTH = re.compile(r"(\w+_)?(dim|d_model|d_ff|d_k|d_v|num_heads|attention_heads|hidden_size)")
-_WIDEST = 2**16  # allowed in any case, because a model may not use the option
+_WIDEST = 2**16  # always allowed, because a model may ignore the option
 
 
 def check_settings(state: dict[str, Any]) -> None:
@@ -89,7 +89,7 @@ def largest_numbers(state: dict[str, Any], count: int = 4) -> str:
 
 
 def _values(place: str, value: Any, depth: int) -> Iterator[tuple[str, str, Any]]:
-    """Every value inside ``value``: its place, the name of its option, and itself."""
+    """Every value inside ``value``, with its path and the name of its option."""
     if depth > _DEEPEST:
         raise ValueError(f"{place[:80]} is nested more than {_DEEPEST} deep")
     name = place.rpartition(".")[2]
@@ -134,7 +134,7 @@ def _sections(cfg: Any) -> Iterator[Chosen]:
 
 
 def _flat(args: Any) -> Iterator[Chosen]:
-    """The components that ``args`` chooses, in which all options are on one level."""
+    """The components that ``args`` chooses; all its options are on one level."""
     options = vars(args) if isinstance(args, Namespace) else args
     for kind in ("model", "task", *REGISTRIES):
         chosen = options.get("arch" if kind == "model" else kind)
@@ -143,7 +143,7 @@ def _flat(args: Any) -> Iterator[Chosen]:
 
 
 def _check_sizes(place: str, options: dict[str, Any], tensors: dict[str, Any]) -> None:
-    """Checks that there are as many tensors as layers, and a tensor for each width."""
+    """Checks that there are at least as many tensors as layers, and a tensor for each width."""
     widest = max((n for tensor in tensors.values() for n in tensor.shape), default=0)
     for name, value in options.items():
         if not isinstance(value, int) or not isinstance(name, str):

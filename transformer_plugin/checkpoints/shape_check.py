@@ -1,4 +1,4 @@
-"""The tensors of a checkpoint must be those of the model that its settings describe."""
+"""Checks that the tensors of a checkpoint match the model that its settings describe."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
     Only models of the plugin, and of stock fairseq that the plugin can represent, are compared.
 
     Raises:
-        CheckpointError: they differ; names the first tensor.
+        CheckpointError: they differ; the message names the first tensor.
     """
     header = (state.get("cfg") or {}).get("model") or state.get("args")
     if header is None:
@@ -57,7 +57,7 @@ def model_tensors(stored: Mapping[str, Tensor], model: VaswaniTransformer) -> di
     """The tensors of ``model`` among those that a checkpoint stores.
 
     Raises:
-        CheckpointError: one is missing, of another shape, or not the model's.
+        CheckpointError: a tensor is missing, has another shape, or is not the model's.
     """
     tensors = {name: t for name, t in stored.items() if not name.endswith(_UNNEEDED)}
     expected = {name: t.shape for name, t in model.state_dict().items()}
@@ -67,6 +67,6 @@ def model_tensors(stored: Mapping[str, Tensor], model: VaswaniTransformer) -> di
         shapes = [list(s[name]) if name in s else "no such tensor" for s in (expected, found)]
         raise CheckpointError(
             f"{name}: expected {shapes[0]} by the model's settings, found {shapes[1]}: the"
-            " checkpoint is not of a plain Transformer, or not whole"
+            " checkpoint is not of a plain Transformer, or incomplete"
         )
     return tensors

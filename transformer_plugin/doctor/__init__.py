@@ -1,1 +1,1 @@
-"""Finds problems of the installation, the data and the checkpoints."""
+"""Finds problems in the installation, the data and the checkpoints."""

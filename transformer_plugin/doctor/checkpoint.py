@@ -31,13 +31,13 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
     try:
         check_shapes(path, state)
     except ValueError as error:
-        yield Finding(PROBLEM, str(error), "take another checkpoint of the run")
+        yield Finding(PROBLEM, str(error), "use another checkpoint of the run")
         return
     yield Finding(OK, f"{path}: holds only data, no code")
     try:
         check_registered(state)
     except ValueError as error:
-        yield Finding(NOTE, f"{path}: {error}; only the form of its settings was checked")
+        yield Finding(NOTE, f"{path}: {error}; only the types of its settings were checked")
     yield from _numbers(state)
     ours = _arch(state).startswith("vaswani_")
     if ours:
@@ -75,7 +75,7 @@ def _numbers(state: dict[str, Any]) -> Iterator[Finding]:
     elif state.get("last_optimizer_state"):
         use = "training can resume from it"
     else:
-        use = "without the optimizer's state, for translation"
+        use = "without the optimizer state, for translation"
     made = "" if updates is None else f" after {updates:,} updates"
     text = f"{_arch(state)}, {sum(shared.values()):,} parameters in {', '.join(kinds)}"
     yield Finding(OK, f"{text}{made}; {use}")
@@ -86,7 +86,7 @@ def _with_data(path: Path, state: dict[str, Any], data: Path) -> Iterator[Findin
         dictionary_symbols(state, data)
         protect_loading()
         checkpoint_utils.load_model_ensemble([str(path)], {"data": str(data)})
-    except (Exception, SystemExit) as error:  # whatever stops fairseq-generate
+    except (Exception, SystemExit) as error:  # anything that stops fairseq-generate
         yield Finding(PROBLEM, f"{path} with {data}: {error}")
     else:
         yield Finding(OK, f"{path}: fits the dictionaries of {data}")

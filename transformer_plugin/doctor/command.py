@@ -1,4 +1,4 @@
-"""``transformer-plugin doctor``: finds problems of the installation, data or a checkpoint."""
+"""``transformer-plugin doctor``: finds problems in the installation, data or a checkpoint."""
 
 from __future__ import annotations
 

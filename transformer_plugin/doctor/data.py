@@ -1,4 +1,4 @@
-"""Describes binarised data, and finds damage in it."""
+"""Describes binarised data and detects damage."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def find_in_data(folder: Path) -> Iterator[Finding]:
         path = folder / f"dict.{language}.txt"
         try:
             dictionaries[language] = Dictionary.load(str(path))
-        except Exception as error:  # fairseq raises what each kind of damage happens to raise
+        except Exception as error:  # the exception depends on the damage
             yield Finding(PROBLEM, f"{path}: not a dictionary of fairseq ({error})", AGAIN)
             return
     yield _joint(folder, dictionaries)

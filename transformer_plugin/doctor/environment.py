@@ -166,7 +166,7 @@ def _pins(package: str) -> dict[str, str]:
 
 
 def _multiplies_bf16_faster() -> bool:
-    """Whether bf16 products are computed in bf16 here; without the kernels they always are."""
+    """Whether bf16 products are computed in bf16 on this machine; always without the kernels."""
     if importlib.util.find_spec("transformer_plugin.kernels"):
         importlib.import_module("transformer_plugin.kernels")
     from ..modules.products import product_type

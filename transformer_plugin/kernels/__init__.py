@@ -1,7 +1,7 @@
 """Faster functions for the operations of ``modules`` and ``search``.
 
-Importing this package registers them; ``TRANSFORMER_PLUGIN_KERNELS=0`` registers none. Without this
-folder everything works, only slower.
+Importing this package registers them, unless ``TRANSFORMER_PLUGIN_KERNELS=0`` is set. The plugin
+also works without this folder, but more slowly.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Records the plain functions that the kernels stand for, as they are now (see ``fingerprint``)."""
+"""Records the present plain functions that the kernels replace (see ``fingerprint``)."""
 
 from .fingerprint import FILE, closure, record
 from .registry import REGISTRY

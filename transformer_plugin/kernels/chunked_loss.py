@@ -1,4 +1,4 @@
-"""The smoothed loss and its gradients a chunk of rows at a time: no ``[N, V]`` tensor exists."""
+"""The smoothed loss and its gradients in chunks of rows, without an ``[N, V]`` tensor."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .cpu.onednn import product
 from .plain_modules import plain_projection
 from .registry import kernel
 
-# Of a chunk's logits. Fixed, so that sums have the same order in each run.
-_CPU_BYTES = 8 << 20  # about the inner caches
-_CPU_LEAST_ROWS = 256  # each chunk adds once to the whole gradient of the matrix
+# Size of a chunk's logits. Fixed, so that sums have the same order in each run.
+_CPU_BYTES = 8 << 20  # about the size of the inner caches
+_CPU_LEAST_ROWS = 256  # because each chunk is added to the whole gradient of the matrix
 _GPU_BYTES = 256 << 20
 
 
@@ -45,7 +45,7 @@ def chunked_smoothed_loss(
 ) -> SmoothedLoss:
     """See ``smoothed_loss``.
 
-    The gradients are found in the forward pass, chunk by chunk. Only the smoothed loss can be
+    The forward pass computes the gradients, chunk by chunk. Only the smoothed loss can be
     differentiated, and only once.
     """
     projection = plain_projection(project)
@@ -58,7 +58,7 @@ def chunked_smoothed_loss(
 
 
 def rows_per_chunk(features: Tensor, vocabulary: int) -> int:
-    """As many as serve the device, a multiple of 128."""
+    """The number of rows in a chunk for this device, a multiple of 128."""
     room = _CPU_BYTES if features.device.type == "cpu" else _GPU_BYTES
     rows = room // (vocabulary * features.element_size())
     return max(_CPU_LEAST_ROWS, rows // 128 * 128)
@@ -75,13 +75,13 @@ def _pass_over_chunks(
     """With p = softmax(h W^T) and q the smoothed target, the gradient of the logits is p - q.
 
     Returns:
-        the smoothed and the plain loss, ``[2]``, in nats; how many rows are right; the gradients of
-        the rows, ``[N, D]``, and of the matrix, ``[V, D]``, where they are wanted.
+        The smoothed and the plain loss, ``[2]``, in nats; the number of correct rows; the gradients
+        of the rows, ``[N, D]``, and of the matrix, ``[V, D]``, or None without ``with_gradient``.
     """
     wide = torch.promote_types(weight.dtype, torch.float32)
     vocabulary = weight.size(0)
-    share = epsilon / (vocabulary - 1)  # of each class in the smoothed target
-    gold_share = 1 - epsilon - share  # what the gold class has beside it
+    share = epsilon / (vocabulary - 1)  # probability of each class in the smoothed target
+    gold_share = 1 - epsilon - share  # additional probability of the gold class
     matrix = weight.to(rows.dtype)
     losses = torch.zeros(2, dtype=wide, device=rows.device)
     correct = torch.zeros((), dtype=torch.int64, device=rows.device)
@@ -89,7 +89,7 @@ def _pass_over_chunks(
     grad_matrix = torch.zeros_like(weight, dtype=wide) if with_gradient else None
 
     chunk_size = min(chunk_size, rows.size(0))
-    # Fresh memory for each chunk would cost more than what is done with it.
+    # Allocating memory for each chunk would cost more than the computation.
     all_logits = rows.new_empty(chunk_size, vocabulary)
     all_log_p = torch.empty_like(all_logits, dtype=wide)
 
@@ -119,7 +119,7 @@ def _pass_over_chunks(
 
 
 class _ChunkedLoss(torch.autograd.Function):
-    """Keeps the gradients of the features and of the output embedding alone."""
+    """Saves only the gradients of the features and of the output embedding."""
 
     @staticmethod
     def forward(

@@ -1,7 +1,7 @@
-"""Whether plain functions are as they were when the kernels were written for them.
+"""Detects plain functions that have changed since their kernels were written.
 
-``fingerprints.json`` holds a hash of the source of each. If you change an equation and its kernels,
-so that ``tests/kernels`` pass again, run ``python -m transformer_plugin.kernels`` to record it.
+``fingerprints.json`` holds a hash of the source of each. After changing an equation and its kernels
+so that ``tests/kernels`` pass again, run ``python -m transformer_plugin.kernels`` to update it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Place(NamedTuple):
 
 def closure(roots: Iterable[Any]) -> dict[str, str]:
     """Hashes of the source of these plain functions and classes, and of all functions, classes and
-    constants of ``modules`` and ``search`` that they name, directly or not; by ``file: name``."""
+    constants of ``modules`` and ``search`` that they use, directly or not, by ``file: name``."""
     found: dict[str, str] = {}
     waiting = [_Place(root.__module__, root.__qualname__) for root in roots]
     while waiting:
@@ -50,7 +50,7 @@ def closure(roots: Iterable[Any]) -> dict[str, str]:
 
 
 def _source(place: _Place) -> list[Any]:
-    """The statements that define it."""
+    """The statements that define ``place``."""
     name, *parts = place.name.split(".")
     found: Any = _definitions(place.module)[name]
     for part in parts:
@@ -59,7 +59,7 @@ def _source(place: _Place) -> list[Any]:
 
 
 def _origin(module: str, name: str) -> _Place | None:
-    """Where that is defined which a module knows by a name; None outside of the plain modules."""
+    """Where the object that a module calls ``name`` is defined; None outside the plain modules."""
     definition = _definitions(module).get(name)
     if isinstance(definition, _Place):
         return _origin(*definition)
@@ -92,8 +92,8 @@ def _defined(statement: ast.stmt) -> set[str]:
 
 
 def _names(node: Any) -> set[str]:
-    """The names that it reads, in decorators and default arguments too; not in annotations, which
-    nothing evaluates."""
+    """The names that the code reads, also in decorators and default arguments; not in annotations,
+    which are never evaluated."""
     if isinstance(node, list):
         return set().union(*map(_names, node))
     if not isinstance(node, ast.AST):
@@ -104,8 +104,8 @@ def _names(node: Any) -> set[str]:
 
 
 def structure(node: Any) -> Any:
-    """A syntax tree as nested lists: without comments, docstrings and layout, and the same in every
-    version of Python, other than ``ast.dump``."""
+    """A syntax tree as nested lists, without comments, docstrings and layout. Unlike ``ast.dump``,
+    it is the same in every version of Python."""
     if isinstance(node, ast.JoinedStr):  # Python 3.12 puts empty constants between its parts
         node = [part for part in node.values if getattr(part, "value", None) != ""]
     if isinstance(node, ast.AST):
@@ -121,7 +121,7 @@ def _is_docstring(node: Any) -> bool:
 
 
 def changed_since(current: dict[str, str]) -> list[str]:
-    """Those whose hash is not the recorded one."""
+    """The names whose hash differs from the recorded one."""
     recorded = _recorded()
     return sorted(name for name, value in current.items() if recorded.get(name) != value)
 
@@ -133,5 +133,5 @@ def _recorded() -> dict[str, str]:
 
 
 def record(current: dict[str, str]) -> None:
-    """Takes these for what the kernels were written for."""
+    """Writes these hashes to ``fingerprints.json``."""
     FILE.write_text(json.dumps(current, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Adam by torch's fused update, one pass over each weight."""
+"""Adam with torch's fused update: one pass over each weight."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.optim.adamw import adamw
 from ..modules.adam import AdamNumbers, AdamTensors, adam_update
 from .registry import kernel
 
-_NUMBERS_AT_ONCE = 1 << 24  # of converted gradients, 64 MiB: all together would be another model
+_NUMBERS_AT_ONCE = 1 << 24  # converted gradients, 64 MiB; all together are as large as the model
 
 
 def _supports(parameters: list[AdamTensors], numbers: AdamNumbers) -> bool:
@@ -28,8 +28,8 @@ def _supports(parameters: list[AdamTensors], numbers: AdamNumbers) -> bool:
 def fused_adam_update(parameters: list[AdamTensors], numbers: AdamNumbers) -> None:
     """See ``adam_update``.
 
-    torch divides by sqrt(v / (1 - beta2^t)) + eps; with eps / sqrt(1 - beta2^t) in its place the
-    update is the same.
+    torch divides by sqrt(v / (1 - beta2^t)) + eps. Passing eps / sqrt(1 - beta2^t) as eps gives the
+    same update.
     """
     eps = numbers.eps / math.sqrt(1 - numbers.beta2**numbers.step)
     for part in _parts(parameters):
@@ -50,7 +50,7 @@ def fused_adam_update(parameters: list[AdamTensors], numbers: AdamNumbers) -> No
             eps=eps,
             maximize=False,
         )
-        for weight in weights:  # torch's fused update does not count as a change of its own
+        for weight in weights:  # torch's fused update does not do this itself
             torch.autograd.graph.increment_version(weight)
         copies = [(each.rounded, each.weight) for each in part if each.rounded is not None]
         if copies:
@@ -59,7 +59,7 @@ def fused_adam_update(parameters: list[AdamTensors], numbers: AdamNumbers) -> No
 
 
 def _parts(parameters: list[AdamTensors]) -> Iterator[list[AdamTensors]]:
-    """Some parameters at a time, of one device and type."""
+    """Groups of parameters with one device and type, of limited size."""
     part: list[AdamTensors] = []
     numbers = 0
     for each in parameters:
@@ -79,7 +79,7 @@ def _kind(weight: Tensor) -> tuple[torch.device, torch.dtype]:
 
 
 def _in_type_of_weights(part: list[AdamTensors], factor: float | Tensor) -> list[Tensor]:
-    """The gradients, times ``factor``."""
+    """The gradients multiplied by ``factor``, in the type of the weights."""
     is_one = isinstance(factor, float) and factor == 1
     if is_one and all(each.gradient.dtype == each.weight.dtype for each in part):
         return [each.gradient for each in part]

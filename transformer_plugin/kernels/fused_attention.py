@@ -1,4 +1,4 @@
-"""Attention by torch's fused kernels."""
+"""Attention with torch's fused kernels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fused_attention(
     rate: float = 0.0,
     need_weights: bool = False,
 ) -> tuple[Tensor, None]:
-    """See ``attention``; by torch's SDPA, in float32 on a CPU, where it is slow in bf16."""
+    """See ``attention``. Uses torch's SDPA; on a CPU in float32, because its bf16 is slow there."""
     dtype, q = q.dtype, score.transform(q)
     if dtype == torch.bfloat16 and not q.is_cuda:
         q, k, v = q.float(), k.float(), v.float()

@@ -1,4 +1,4 @@
-"""Pre-softmax scores a few rows at a time, so that what is done with them happens in the cache."""
+"""Computes logits a few rows at a time, so that they stay in the processor's cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .cpu.packed_linear import packed
 from .plain_modules import plain_projection
 from .registry import kernel
 
-_CPU_BYTES = 4 << 20  # of a chunk: twice an inner cache, and enough rows for the product
+_CPU_BYTES = 4 << 20  # size of a chunk: twice an inner cache, with enough rows for the product
 _GPU_BYTES = 1 << 30
 _LEAST_ROWS = 64
 
@@ -34,8 +34,8 @@ def _supports(project: Callable[[Tensor], Tensor], features: Tensor) -> bool:
 def small_chunks(
     project: Callable[[Tensor], Tensor], features: Tensor
 ) -> Iterator[tuple[slice, Tensor]]:
-    """See ``logit_chunks``. Where torch multiplies, all chunks lie in one buffer: page faults of
-    fresh memory would cost more than the product."""
+    """See ``logit_chunks``. If torch multiplies, all chunks share one buffer: page faults of newly
+    allocated memory would cost more than the product."""
     projection = plain_projection(project)
     assert projection is not None
     weight = projection.weight

@@ -1,4 +1,4 @@
-"""What kernels ask of modules: whether they compute the plain equation and nothing else."""
+"""Checks for kernels: whether modules compute the plain equation and nothing else."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def is_equation_1(module: nn.Module) -> bool:
 
 
 def plain_projection(project: Callable[..., Any]) -> nn.Linear | None:
-    """The linear map without bias that ``project`` is, or whose result ``Decoder.output_layer``
-    gives as it is; None where it is anything else."""
+    """The linear map without bias that ``project`` is, or that ``Decoder.output_layer`` applies
+    and nothing else; None if ``project`` is something else."""
     owner = getattr(project, "__self__", None)
     found: Any = project
     if isinstance(owner, Decoder) and getattr(project, "__func__", None) is Decoder.output_layer:

@@ -1,5 +1,5 @@
-"""Kernels register themselves here, each for an operation and for the plain functions whose results
-it gives. If one of those has been edited, the kernel is not used."""
+"""The registry of kernels. A kernel is registered for an operation and the plain functions that it
+replaces; if one of these has been edited, the kernel is not used."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Registered(NamedTuple):
-    """A kernel, whether it is in use or not.
+    """A kernel, whether in use or not.
 
     Attributes:
-        name: its file below the package.
-        operation: the one that it implements.
-        stands_for: the plain functions, classes and constants whose results it gives.
+        name: its file, relative to the package.
+        operation: the operation that it implements.
+        stands_for: the plain functions, classes and constants that it replaces.
     """
 
     name: str
@@ -39,9 +39,9 @@ def kernel(
 
     Args:
         supports: see ``Implementation``.
-        stands_for: plain functions and classes beside the operation that it stands for; those that
-            they call count too. If one has changed since the kernel was written (see
-            ``fingerprint``), the kernel is not used, and the log says so.
+        stands_for: plain functions and classes that it replaces besides the operation, including
+            those that they call. If one has changed since the kernel was written (see
+            ``fingerprint``), the kernel is not used, and a warning is logged.
     """
 
     def register(function: Function) -> Function:

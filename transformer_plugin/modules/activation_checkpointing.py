@@ -1,4 +1,4 @@
-"""Activation checkpointing: activations that are computed again when backward needs them."""
+"""Activation checkpointing: backward recomputes activations instead of storing them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Result = TypeVar("Result")
 
 
 def may_checkpoint(forward: Callable[..., Result]) -> Callable[..., Result]:
-    """A layer's ``forward`` that keeps no more than its inputs for backward, and runs again there
-    with the same dropout, where the layer's ``checkpoint_activations`` says so.
+    """Wraps a layer's ``forward``. If the layer's ``checkpoint_activations`` is set, only its
+    inputs are kept for backward, which runs ``forward`` again with the same dropout.
 
     Chen et al., *Training Deep Nets with Sublinear Memory Cost* (2016), section 3.
     """

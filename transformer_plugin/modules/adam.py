@@ -15,13 +15,13 @@ from .operation import operation
 
 
 class AdamTensors(NamedTuple):
-    """What belongs to one weight, each of its shape.
+    """A weight and its optimizer state; all tensors have the weight's shape.
 
     Attributes:
         weight: float32 or wider.
         gradient: of any type.
         mean, square: the moments m and v, of the weight's type.
-        rounded: the copy in half precision that the model computes with; None = the weight itself.
+        rounded: the half-precision copy that the model computes with; None = the weight itself.
     """
 
     weight: Tensor
@@ -32,15 +32,15 @@ class AdamTensors(NamedTuple):
 
 
 class AdamNumbers(NamedTuple):
-    """What the weights of an update share.
+    """Hyperparameters of an update, shared by all weights.
 
     Attributes:
         step: number of this update, t, from 1.
         lr: learning rate.
         beta1, beta2: decay of the moments.
-        eps: added to the root of the second moment.
-        weight_decay: decoupled, a share of lr.
-        factor: the gradients are multiplied by it first.
+        eps: added to the square root of the second moment.
+        weight_decay: decoupled weight decay, multiplied by lr.
+        factor: multiplies the gradients first.
     """
 
     step: int
@@ -54,11 +54,11 @@ class AdamNumbers(NamedTuple):
 
 @operation
 def adam_update(parameters: list[AdamTensors], numbers: AdamNumbers) -> None:
-    """One update of each weight, in place; its rounded copy follows.
+    """Updates each weight in place, and then its rounded copy.
 
-    Kingma and Ba, *Adam* (2015), in the order of computation at the end of section 2, whose epsilon
-    is added to sqrt(v) before the bias is corrected. So have it tensor2tensor and fairseq; torch
-    corrects first.
+    Kingma and Ba, *Adam* (2015), in the order of computation at the end of section 2: epsilon is
+    added to sqrt(v) before the bias correction. tensor2tensor and fairseq do the same; torch
+    corrects the bias first.
     """
     step, lr, beta1, beta2, eps, weight_decay, factor = numbers
     step_size = lr * math.sqrt(1 - beta2**step) / (1 - beta1**step)
@@ -73,16 +73,16 @@ def adam_update(parameters: list[AdamTensors], numbers: AdamNumbers) -> None:
 
 
 class Adam(torch.optim.Optimizer):
-    """``adam_update`` of all parameters, in float32 or by gradients in half precision.
+    """``adam_update`` of all parameters, with gradients in float32 or half precision.
 
-    Its state is that of fairseq's Adam: ``step``, ``exp_avg`` (m) and ``exp_avg_sq`` (v).
+    It has the state of fairseq's Adam: ``step``, ``exp_avg`` (m) and ``exp_avg_sq`` (v).
 
     Args:
         params: parameters, or groups of them.
         lr, betas, eps, weight_decay: see ``AdamNumbers``.
     """
 
-    # What fairseq asks an optimizer.
+    # Attributes that fairseq reads.
     supports_memory_efficient_fp16 = False
     supports_flat_params = True
 
@@ -113,10 +113,10 @@ class Adam(torch.optim.Optimizer):
         """One update.
 
         Args:
-            closure: computes the gradients, and returns the loss, which is returned.
-            rounded: for each weight its copy in half precision, which has the gradient; none there
-                counts as zeros. Without copies a weight without a gradient is left as it is.
-            factor: the gradients are multiplied by it first.
+            closure: computes the gradients and returns the loss, which ``step`` returns.
+            rounded: maps each weight to its half-precision copy, which has the gradient; a missing
+                gradient counts as zeros. Without copies, weights without a gradient are skipped.
+            factor: multiplies the gradients first.
         """
         loss = None
         if closure is not None:
@@ -147,12 +147,12 @@ class Adam(torch.optim.Optimizer):
 
 
 def _gradient(parameter: Tensor) -> Tensor:
-    """Its gradient, zeros where it has none."""
+    """The gradient of a parameter; zeros if it has none."""
     found = parameter.grad
     return torch.zeros_like(parameter) if found is None else found.detach()
 
 
 def gradient_norm(gradients: list[Tensor]) -> Tensor:
-    """The Euclidean norm of all of them together, float32."""
+    """The Euclidean norm of all gradients together, float32."""
     norms = [torch.linalg.vector_norm(g, dtype=torch.float32) for g in gradients]
     return torch.linalg.vector_norm(torch.stack(norms))

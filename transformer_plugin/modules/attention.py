@@ -20,12 +20,12 @@ def attention_weights(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
 
     Args:
         scores: ``[B, H, T, S]``.
-        allowed: broadcasts to ``[B, H, T, S]``: True = may be seen, or a float that is added to
-            the scores; None = all may.
+        allowed: broadcasts to ``[B, H, T, S]``: True = visible, or a float that is added to the
+            scores; None = all keys are visible.
 
     Returns:
-        ``[B, H, T, S]``, each row a distribution over the keys that may be seen; zeros for a query
-        that may see none.
+        ``[B, H, T, S]``, each row a distribution over the visible keys; zeros for a query that
+        sees no key.
     """
     scores = scores.float()
     if allowed is None:
@@ -56,11 +56,11 @@ def attention(
         v: ``[B, H, S, d_v]``.
         score: how queries and keys are compared.
         allowed: see ``attention_weights``.
-        rate: of dropout on the weights.
+        rate: dropout rate on the weights.
 
     Returns:
-        ``[B, H, T, d_v]``, of the type of ``q``; and the weights ``[B, H, T, S]`` in float32
-        when asked, else None.
+        ``[B, H, T, d_v]``, of the type of ``q``; and the weights ``[B, H, T, S]`` in float32 if
+        ``need_weights``, else None.
     """
     weights = attention_weights(score(q.to(k.dtype), k), allowed)
     context = torch.matmul(dropout(weights, rate).to(v.dtype), v)
@@ -82,10 +82,10 @@ class MultiHeadAttention(nn.Module):
         dropout: rate on the attention weights (none in the paper).
         encoder_decoder: whether keys and values come from the encoder's output.
         score: how queries and keys are compared, see ``AttentionScore``.
-        window: self-attention sees positions at most so far away; 0 = any.
+        window: greatest distance of the positions that self-attention sees; 0 = unlimited.
 
     Raises:
-        ValueError: D is no multiple of H, and d_k or d_v is not given.
+        ValueError: D is not a multiple of H, and d_k or d_v is not given.
     """
 
     def __init__(
@@ -127,18 +127,18 @@ class MultiHeadAttention(nn.Module):
         padding_mask: Tensor | None = None,
         causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attention of ``x`` over ``key_values``; or, without them, over padded sentences.
+        """Attention of ``x`` over ``key_values``; if they are None, over padded sentences.
 
         Args:
-            x: ``[..., D]`` as ``key_values`` takes it; without them ``[B, L, D]``.
-            key_values: what may be seen: whole sentences, or a cache of a decoder's past.
+            x: ``[..., D]`` as ``key_values`` expects it; ``[B, L, D]`` if that is None.
+            key_values: what is attended to: whole sentences, or the decoder's KV cache.
             need_weights: also return the weights, which is slower.
-            memory: the encoder's output ``[B, S, D]`` (encoder-decoder attention alone).
-            padding_mask: of the keys, ``[B, S]``, True = padding; None = there is none.
+            memory: the encoder's output ``[B, S, D]`` (encoder-decoder attention only).
+            padding_mask: of the keys, ``[B, S]``, True = padding; None = no padding.
             causal: position i sees the positions up to i (section 3.2.3).
 
         Returns:
-            As ``x``, and the weights ``[B, H, T, S]`` in float32, or None.
+            The shape of ``x``, and the weights ``[B, H, T, S]`` in float32, or None.
         """
         if key_values is None:
             own_mask = padding_mask if memory is None else None

@@ -1,4 +1,4 @@
-"""How well a key answers a query: the paper's score and others of the literature."""
+"""How queries and keys are compared: the paper's score and others from the literature."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ ATTENTION_SCORES = ("scaled_dot", "dot", "general", "additive")
 
 
 class AttentionScore(nn.Module):
-    """A score of each query with each key, one set of weights a head.
+    """The score of each query with each key; each head has its own weights.
 
     ``scaled_dot``: q k / sqrt(d_k), equation (1). ``dot``: q k. ``general``: q W k, Luong et al.
     2015, section 3.1. ``additive``: v tanh(W q + U k), Bahdanau et al. 2015, appendix A.1.2; it
-    costs memory of the order of T x S x d_k.
+    needs memory of order T x S x d_k.
 
     Args:
         kind: one of ``ATTENTION_SCORES``.
@@ -50,11 +50,11 @@ class AttentionScore(nn.Module):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a scaled product of queries and keys as they are; never a subclass's."""
+        """Whether it is a scaled product of unchanged queries and keys; False for subclasses."""
         return type(self) is AttentionScore and self.kind in ("scaled_dot", "dot")
 
     def transform(self, q: Tensor) -> Tensor:
-        """What the keys are multiplied with, ``[B, H, T, K]``."""
+        """Transforms the queries before the product with the keys, ``[B, H, T, K]``."""
         return torch.matmul(q, self.weight) if self.kind == "general" else q
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ class Decoder(Stack):
         memory_packing: Packing,
         need_weights: bool = False,
     ) -> tuple[Tensor, Packing, list[Weights]]:
-        """All positions at once, each seeing the ones before it (teacher forcing).
+        """Computes all positions at once; each sees itself and earlier ones (teacher forcing).
 
         Args:
             tokens: target ids shifted right by one, ``[B, T]``.
@@ -51,8 +51,8 @@ class Decoder(Stack):
             memory_packing: its layout.
 
         Returns:
-            Packed features ``[N, D]``, their layout and, when asked, each layer's weights of
-            self-attention ``[B, H, T, T]`` and encoder-decoder attention ``[B, H, T, S]``.
+            Packed features ``[N, D]``, their layout and, if ``need_weights``, each layer's weights
+            of self-attention ``[B, H, T, T]`` and encoder-decoder attention ``[B, H, T, S]``.
         """
         x, packing = self.embed_sentences(tokens)
         whole = repeat(WholeSentences(packing, True, memory, memory_packing))
@@ -60,7 +60,7 @@ class Decoder(Stack):
         return x, packing, all_weights
 
     def max_positions(self) -> int:
-        """The longest target that there are positions for, in tokens."""
+        """The longest target that has positions, in tokens."""
         return getattr(self.embed_positions, "max_positions", sys.maxsize)
 
     def output_layer(self, features: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ class Decoder(Stack):
         Args:
             tokens: target ids shifted right by one, ``[B, T]``.
             memory: the encoder's output, ``[B, S, D]``.
-            memory_padding_mask: ``[B, S]``, True = padding; None = there is none.
+            memory_padding_mask: ``[B, S]``, True = padding; None = no padding.
         """
         rows, memory_packing = remove_padding(memory, memory_padding_mask)
         x, packing, _weights = self.decode(tokens, rows, memory_packing)

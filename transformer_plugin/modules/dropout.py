@@ -10,5 +10,5 @@ from .operation import operation
 
 @operation
 def dropout(x: Tensor, rate: float) -> Tensor:
-    """Zeros with probability ``rate``, the rest divided by 1 - rate; any shape."""
+    """Sets elements to zero with probability ``rate``, divides the rest by 1 - rate; any shape."""
     return F.dropout(x, rate) if rate else x

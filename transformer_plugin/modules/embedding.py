@@ -1,4 +1,4 @@
-"""Token embedding plus positional encoding, at the foot of both stacks (sections 3.4, 3.5)."""
+"""Token embedding plus positional encoding, the input of both stacks (sections 3.4, 3.5)."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def embed(
     """Dropout(sqrt(d_model) E[tokens] + PE(positions)), sections 3.4 and 5.4.
 
     Args:
-        tokens: ids, ``[N]`` of a packed batch or ``[B, k]`` of one position.
-        positions: their places, ``[N]`` or ``[1]``, all below ``max_length``.
-        rate: of dropout; 0 outside training.
+        tokens: ids, ``[N]`` for a packed batch or ``[B, k]`` for one position.
+        positions: their positions, ``[N]`` or ``[1]``, all below ``max_length``.
+        rate: dropout rate; 0 outside training.
 
     Returns:
         ``[..., D]``.

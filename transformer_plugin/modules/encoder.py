@@ -38,8 +38,8 @@ class Encoder(Stack):
         """Encodes source ids ``[B, S]``, padded on either side.
 
         Returns:
-            The packed output ``[N, D]``, its layout, and, when asked, the attention weights of
-            each layer, ``[B, H, S, S]``.
+            The packed output ``[N, D]``, its layout, and, if ``need_weights``, the attention
+            weights of each layer, ``[B, H, S, S]``.
         """
         x, packing = self.embed_sentences(tokens)
         whole = repeat(WholeSentences(packing))

@@ -14,7 +14,7 @@ class PositionwiseFeedForward(nn.Module):
     Args:
         d_model: width of the model, D.
         d_ff: inner width, F.
-        dropout: rate behind the ReLU (none in the paper).
+        dropout: rate after the ReLU (none in the paper).
     """
 
     def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0) -> None:

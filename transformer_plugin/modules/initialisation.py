@@ -1,4 +1,4 @@
-"""Initial values of the weights: the authors' and fairseq's."""
+"""Weight initialisation: the authors' and fairseq's."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def initialise(module: nn.Module, scheme: str) -> None:
 
     ``paper``: Xavier-uniform for each matrix, with the fused q/k/v of self-attention and k/v of
     encoder-decoder attention counted as one matrix, and zero biases. Deviation: tensor2tensor's
-    first release does so; the paper is silent. ``fairseq``: a gain of 1/sqrt(2) on each of q, k
-    and v in both kinds of attention, torch's own default for the feed-forward network and for
+    first release does this; the paper does not specify it. ``fairseq``: a gain of 1/sqrt(2) on each
+    of q, k and v in both kinds of attention, and torch's default for the feed-forward network and
     the biases of q, k and v.
 
     Raises:
@@ -51,8 +51,8 @@ def _initialise_attention(attention: MultiHeadAttention, scheme: str) -> None:
 
 
 def initialise_embedding(embedding: nn.Embedding) -> None:
-    """N(0, 1/d_model), so that times sqrt(d_model) (section 3.4) it has variance one."""
+    """N(0, 1/d_model): after scaling by sqrt(d_model) (section 3.4) the variance is one."""
     nn.init.normal_(embedding.weight, std=embedding.embedding_dim**-0.5)
-    # Deviation: the paper does not say; padding is an output class, so that its row learns.
+    # Deviation: the paper does not specify this; padding is an output class, so its row is trained.
     if embedding.padding_idx is not None:
         nn.init.zeros_(embedding.weight[embedding.padding_idx])

@@ -1,4 +1,4 @@
-"""What a layer's queries attend to: whole sentences here, a KV cache in step-by-step decoding."""
+"""The keys and values of a layer: whole sentences here, a KV cache in step-by-step decoding."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class KeyValues(Protocol):
     def self_attention(
         self, attention: MultiHeadAttention, projected: Tensor, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """What the queries in ``projected``, ``[..., H * (2 K + d_v)]`` with their keys and values,
-        see: ``[..., H * d_v]``; and the weights ``[B, H, T, T]`` when asked."""
+        """The context ``[..., H * d_v]`` of the queries in ``projected``, which holds queries, keys
+        and values, ``[..., H * (2 K + d_v)]``; if needed, the weights ``[B, H, T, T]``."""
 
     def encoder_attention(
         self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """What ``queries``, ``[..., H * K]``, see in the encoder's output: ``[..., H * d_v]``;
-        and the weights ``[B, H, T, S]`` when asked."""
+        """The context ``[..., H * d_v]`` of ``queries``, ``[..., H * K]``, over the encoder's
+        output; if needed, the weights ``[B, H, T, S]``."""
 
 
 class Layout(NamedTuple):
-    """Where queries and keys lie, and which keys a query may see.
+    """The layout of queries and keys, and which keys a query may see.
 
     Attributes:
         queries: layout of the queries' rows.
@@ -48,7 +48,7 @@ class WholeSentences:
     """All positions at once, as in the encoder and in training.
 
     Args:
-        packing: layout of the rows that ask.
+        packing: layout of the queries' rows.
         causal: position i of a sentence sees its positions up to i (section 3.2.3).
         memory: packed encoder output, ``[N_s, D]``.
         memory_packing: its layout.
@@ -94,15 +94,15 @@ def sentence_attention(
     layout: Layout,
     need_weights: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of whole sentences, padded for it and packed again.
+    """Attention over whole sentences: pads them, attends and packs the result.
 
     Args:
-        rows: queries ``[N, H * K]``; in self-attention keys and values behind them, ``[N, H * (2 K
+        rows: queries ``[N, H * K]``; in self-attention followed by keys and values, ``[N, H * (2 K
             + d_v)]``.
         memory_rows: keys and values, ``[N_s, H * (K + d_v)]``; None in self-attention.
 
     Returns:
-        ``[N, H * d_v]``, and the weights ``[B, H, T, S]`` when asked.
+        ``[N, H * d_v]``, and the weights ``[B, H, T, S]`` if ``need_weights``, else None.
     """
     packing, key_packing, causal = layout
     if memory_rows is None:
@@ -110,7 +110,7 @@ def sentence_attention(
     else:
         q = attention.heads(packing.pad(rows), attention.d_k)
         k, v = attention.memory_heads(key_packing.pad(memory_rows))
-    # A real query never sees the padding behind it, so causal attention needs no mask for it.
+    # A real query never sees the padding after it, so causal attention needs no padding mask.
     allowed = None if causal else key_packing.allowed
     if causal or attention.window:
         near = position_mask(packing.max_length, causal, attention.window, rows.device)
@@ -120,11 +120,11 @@ def sentence_attention(
 
 
 def position_mask(length: int, causal: bool, window: int, device: torch.device) -> Tensor:
-    """Which positions each position of a sentence may see, ``[L, L]``, True = may be seen.
+    """Which positions each position of a sentence sees, ``[L, L]``, True = visible.
 
     Args:
-        causal: only those up to itself (section 3.2.3).
-        window: only those at most so far away; 0 = any (section 4, restricted self-attention).
+        causal: only positions up to its own (section 3.2.3).
+        window: greatest distance; 0 = unlimited (section 4, restricted self-attention).
     """
     seen = torch.ones(length, length, dtype=torch.bool, device=device)
     if causal:

@@ -12,7 +12,7 @@ from .operation import operation
 
 
 class SmoothedLoss(NamedTuple):
-    """Over all rows: the smoothed and the plain loss, in nats, and how many are ``num_correct``."""
+    """Sums over all rows: the smoothed and the plain loss, in nats, and ``num_correct``."""
 
     loss: Tensor
     nll_loss: Tensor
@@ -38,7 +38,7 @@ def smoothed_cross_entropy(logits: Tensor, target: Tensor, epsilon: float) -> tu
 
 
 def num_correct(logits: Tensor, target: Tensor) -> Tensor:
-    """The rows of ``logits``, ``[N, V]``, in which no class is likelier than the gold one."""
+    """The number of rows of ``logits``, ``[N, V]``, with no class likelier than the gold one."""
     gold_logits = logits.gather(1, target.unsqueeze(1)).squeeze(1)
     return (gold_logits >= logits.amax(dim=1)).sum()
 

@@ -16,10 +16,10 @@ from .residual import Residual
 
 @dataclass(frozen=True)
 class LayerShape:
-    """The numbers that make a layer; each is named as in the paper.
+    """The hyperparameters of a layer, named as in the paper.
 
-    ``d_k`` and ``d_v`` are d_model / num_heads by default. ``checkpoint_activations`` makes a
-    layer compute its activations twice instead of keeping them.
+    ``d_k`` and ``d_v`` are d_model / num_heads by default. ``checkpoint_activations`` recomputes
+    the activations in backward instead of storing them.
     """
 
     d_model: int = 512
@@ -54,7 +54,7 @@ class LayerShape:
         return PositionwiseFeedForward(self.d_model, self.d_ff, self.activation_dropout)
 
     def residual(self) -> Residual:
-        """The connection around a sub-layer of this shape."""
+        """The residual connection around a sub-layer of this shape."""
         return Residual(self.d_model, self.dropout, self.pre_norm, self.layer_norm_eps)
 
 
@@ -81,12 +81,12 @@ class EncoderLayer(nn.Module):
         """One layer over packed rows, or over padded sentences.
 
         Args:
-            x: ``[N, D]``; without ``key_values`` ``[B, S, D]``.
+            x: ``[N, D]``; ``[B, S, D]`` if ``key_values`` is None.
             key_values: the sentences of a packed batch.
             padding_mask: ``[B, S]``, True = padding.
 
         Returns:
-            As ``x``, and the attention weights ``[B, H, S, S]`` when asked.
+            The shape of ``x``, and the attention weights ``[B, H, S, S]`` if ``need_weights``.
         """
         if key_values is None:
             rows, packing = remove_padding(x, padding_mask)
@@ -127,19 +127,19 @@ class DecoderLayer(nn.Module):
         padding_mask: Tensor | None = None,
         memory_padding_mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """One layer over packed rows, over a position of a search, or over padded sentences.
+        """One layer over packed rows, one decoding step, or padded sentences.
 
         Args:
-            x: ``[N, D]`` of whole sentences, ``[B, k, D]`` of one position of k hypotheses; without
-                ``key_values`` ``[B, T, D]``.
+            x: ``[N, D]`` for whole sentences, ``[B, k, D]`` for one position of k hypotheses;
+                ``[B, T, D]`` if ``key_values`` is None.
             key_values: whole sentences with the encoder's output, or the layer's KV cache.
-            memory: the encoder's output ``[B, S, D]``, where there are no ``key_values``.
+            memory: the encoder's output ``[B, S, D]``, required if ``key_values`` is None.
             padding_mask: of ``x``, ``[B, T]``, True = padding.
             memory_padding_mask: of ``memory``, ``[B, S]``.
 
         Returns:
-            As ``x``; when asked, the weights of self-attention ``[B, H, T, T]`` (None of a cache)
-            and of encoder-decoder attention ``[B, H, T, S]``.
+            The shape of ``x``; if ``need_weights``, the weights of self-attention ``[B, H, T, T]``
+            (None with a cache) and of encoder-decoder attention ``[B, H, T, S]``.
         """
         if key_values is None:
             if memory is None:

@@ -11,7 +11,7 @@ Length = TypeVar("Length", float, Tensor)
 
 def gnmt_length_penalty(length: Length, alpha: float) -> Length:
     """((5 + |Y|) / 6)^alpha, |Y| with end of sentence: Wu et al. 2016, equation (14);
-    section 6.1 of the paper takes alpha = 0.6."""
+    section 6.1 of the paper uses alpha = 0.6."""
     return ((5 + length) / 6) ** alpha
 
 

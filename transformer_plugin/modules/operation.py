@@ -1,8 +1,8 @@
 """The seam between the paper and its fast implementations.
 
-An operation is a plain function that may be replaced. Code outside of this package adds faster
-implementations. Each takes the calls whose arguments it supports and gives the same result as the
-plain function. Without implementations an operation is its plain function.
+An operation is a plain function that may be replaced. Code outside this package adds faster
+implementations. Each handles the calls whose arguments it supports and returns the same result as
+the plain function. Without implementations, an operation runs its plain function.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Implementation(NamedTuple):
     """A faster function with the signature of the plain one.
 
     Attributes:
-        supports: called with the same arguments: whether the result is the plain function's.
+        supports: called with the same arguments; whether ``run`` can handle them.
         run: the function.
     """
 
@@ -35,7 +35,7 @@ class Operation(Generic[Arguments, Result]):
 
     Attributes:
         plain: the function as it is written.
-        implementations: faster ones, in the order in which they are asked.
+        implementations: faster functions, in the order in which they are tried.
     """
 
     def __init__(self, plain: Callable[Arguments, Result]) -> None:
@@ -56,9 +56,9 @@ def operation(plain: Callable[Arguments, Result]) -> Operation[Arguments, Result
 
 
 def is_exactly(module: nn.Module, kind: type[nn.Module]) -> bool:
-    """Whether ``module`` computes what the class ``kind`` says and nothing else: it is of no
-    subclass (as parametrisations make one), has no method and no kind of tensor of its own, and
-    nothing is hooked in."""
+    """Whether ``module`` computes what the class ``kind`` defines and nothing else: it is not of a
+    subclass (parametrisations create one), has no methods or tensor types of its own, and has no
+    hooks."""
     return (
         type(module) is kind
         and all(type(p) in _PARAMETERS for p in module._parameters.values())

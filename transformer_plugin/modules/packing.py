@@ -1,4 +1,4 @@
-"""Removal of padding: where the real tokens of a batch are, so that no layer computes on others."""
+"""Removal of padding: layers compute on the real tokens of a batch only."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Packing:
     Projections, feed-forward networks, norms and dropout work on packed rows ``[N, ...]``; only
     the attention product needs the rectangle ``[B, L, ...]``, padded on the right.
 
-    Idle rows may follow the real ones, so that N takes few different values; nothing that they
-    hold reaches a real row, and no gradient comes from them.
+    Idle rows may follow the real ones, so that N takes few different values. They affect neither
+    real rows nor gradients.
 
     Attributes:
         batch_size: B.
-        max_length: L, the longest length the rectangle holds.
+        max_length: L, the width of the rectangle.
         lengths: real tokens of each sentence, ``[B]``, int64.
-        positions: place of each packed token in its sentence, from 0, ``[N]``, int64.
+        positions: position of each packed token in its sentence, from 0, ``[N]``, int64.
         index: row of each packed token in the flattened rectangle, ``[N]``, B * L for an idle
-            one; None where packing is a change of view.
-        padding_mask: ``[B, L]``, True = padding; None where there is none.
+            one; None if packing only changes the view.
+        padding_mask: ``[B, L]``, True = padding; None = no padding.
     """
 
     batch_size: int
@@ -42,7 +42,7 @@ class Packing:
         """The packing of sentences of these lengths, ``[B]``, none above ``max_length``.
 
         Args:
-            multiple: what N is made a multiple of, by idle rows.
+            multiple: idle rows round N up to a multiple of it.
         """
         batch_size = lengths.size(0)
         size = batch_size * max_length
@@ -62,7 +62,7 @@ class Packing:
     def of_tokens(
         cls, tokens: Tensor, padding_idx: int, multiple: int = 1
     ) -> tuple[Tensor, Packing]:
-        """Packs token ids ``[B, L]``, padded on either side, into ``[N]``, and says how."""
+        """Packs token ids ``[B, L]``, padded on either side, into ``[N]``; returns the packing."""
         real = tokens.ne(padding_idx)
         packing = cls.of_lengths(real.sum(dim=1), tokens.size(1), multiple)
         rows = tokens[real]
@@ -70,21 +70,21 @@ class Packing:
 
     @cached_property
     def offsets(self) -> Tensor:
-        """First row of each sentence, and the row behind the last one, ``[B + 1]``, int32."""
+        """First row of each sentence, and the row after the last one, ``[B + 1]``, int32."""
         return F.pad(self.lengths.cumsum(0, dtype=torch.int32), (1, 0))
 
     @property
     def allowed(self) -> Tensor | None:
-        """Keys that are real, ``[B, 1, 1, L]``, True = may be seen; None where all are."""
+        """The real keys, ``[B, 1, 1, L]``, True = visible; None if all are real."""
         return None if self.padding_mask is None else ~self.padding_mask[:, None, None, :]
 
     def pad(self, rows: Tensor) -> Tensor:
-        """``[N, ...]`` to the rectangle ``[B, L, ...]``, zero where padding is."""
+        """``[N, ...]`` to the rectangle ``[B, L, ...]``, with zeros for padding."""
         shape = (self.batch_size, self.max_length, *rows.shape[1:])
         if self.index is None:
             return rows.view(shape)
         size = self.batch_size * self.max_length
-        flat = rows.new_zeros(size + 1, *shape[2:])  # and a place for what is idle
+        flat = rows.new_zeros(size + 1, *shape[2:])  # the last row takes the idle rows
         return flat.index_copy_(0, self.index, rows)[:size].view(shape)
 
     def pack(self, rectangle: Tensor) -> Tensor:
@@ -96,10 +96,10 @@ class Packing:
 
 
 def remove_padding(x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tensor, Packing]:
-    """Packs ``[B, L, ...]`` into ``[N, ...]``, and says how.
+    """Packs ``[B, L, ...]`` into ``[N, ...]``; returns the rows and the packing.
 
     Args:
-        padding_mask: ``[B, L]``, True = padding, on either side; None = there is none.
+        padding_mask: ``[B, L]``, True = padding, on either side; None = no padding.
     """
     if padding_mask is None:
         lengths = torch.full((x.size(0),), x.size(1), device=x.device)
@@ -109,7 +109,7 @@ def remove_padding(x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tenso
 
 
 def restore_padding(rows: Tensor, padding_mask: Tensor | None, shape: torch.Size) -> Tensor:
-    """``[N, D]`` to ``[B, L, D]``, the first two sizes of ``shape``, zero where padding is."""
+    """``[N, D]`` to ``[B, L, D]``, with zeros for padding; B and L are from ``shape``."""
     if padding_mask is None:
         return rows.unflatten(0, shape[:2])
     whole = rows.new_zeros(*shape[:2], *rows.shape[1:])

@@ -1,4 +1,4 @@
-"""Positional encodings: the paper's, tensor2tensor's and fairseq's, and the learned one."""
+"""Positional encodings: the paper's, tensor2tensor's, fairseq's and learned ones."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def positional_encoding(num_positions: int, d_model: int) -> Tensor:
 def positional_encoding_halves(num_positions: int, d_model: int) -> Tensor:
     """All sines, then all cosines, of pos / 10000^(i / (d/2 - 1)): tensor2tensor and fairseq.
 
-    Computed in float32, as fairseq does, so that its figures are met to the last bit.
+    Computed in float32, as in fairseq, so that the values agree to the last bit.
 
     Returns:
-        ``[num_positions, D]``, float32; a last zero column where D is odd.
+        ``[num_positions, D]``, float32; the last column is zero if D is odd.
     """
     half = d_model // 2
     rate = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / (half - 1)))
@@ -41,8 +41,8 @@ class SinusoidalPositionalEncoding(nn.Module):
     Args:
         d_model: width of the model, D.
         halves: tensor2tensor's layout instead of the paper's.
-        first_position: number of a sentence's first token (0 in the paper, 2 in fairseq).
-        num_positions: size of the table at first.
+        first_position: position of a sentence's first token (0 in the paper, 2 in fairseq).
+        num_positions: initial size of the table.
     """
 
     table: Tensor
@@ -70,11 +70,11 @@ class SinusoidalPositionalEncoding(nn.Module):
 
 
 class LearnedPositionalEncoding(nn.Module):
-    """One learned vector a position (Table 3, row E).
+    """A learned vector for each position (Table 3, row E).
 
     Args:
         d_model: width of the model, D.
-        max_positions: longest sentence that can be encoded.
+        max_positions: length of the longest sentence that can be encoded.
         first_position: rows kept before the first position, as fairseq's table has them.
     """
 

@@ -1,4 +1,4 @@
-"""The type and the number of rows in which matrix products are made."""
+"""The data type and the number of rows of matrix products."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .operation import operation
 
 @operation
 def product_type(weight: Tensor) -> torch.dtype:
-    """What a matrix like ``weight`` is converted to before it is multiplied: nothing else."""
+    """The type that a matrix like ``weight`` is converted to before products: its own."""
     return weight.dtype
 
 
 @operation
 def row_multiple(weight: Tensor) -> int:
-    """What the rows of a packed batch are made a multiple of, by idle rows, for a model with such
+    """The multiple to which idle rows round up the rows of a packed batch, for a model with such
     weights."""
     return 1

@@ -12,15 +12,15 @@ from .positional_encoding import SinusoidalPositionalEncoding
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder of one vocabulary, initialised as the authors' release does.
+    """Encoder and decoder with a shared vocabulary, initialised as in the authors' release.
 
     One matrix serves both embeddings and the pre-softmax linear map (section 3.4).
 
     Args:
         num_words: V.
-        padding_idx: the id that stands for padding.
-        shape: numbers of a layer; by default the base model's.
-        num_layers: N, of either side.
+        padding_idx: the id of padding.
+        shape: hyperparameters of a layer; by default the base model's.
+        num_layers: N, for the encoder and the decoder each.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Transformer(nn.Module):
         initialise(self, "paper")
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Logits ``[B, T, V]`` of what follows each target token (teacher forcing).
+        """Logits ``[B, T, V]`` of the token after each target token (teacher forcing).
 
         Args:
             source: ids, ``[B, S]``, padded on either side.

@@ -1,10 +1,10 @@
-"""Labelled bracketing F1, as EVALB counts with COLLINS.prm (Black et al., 1991; Collins, 1997).
+"""Labelled bracketing F1, as in EVALB with COLLINS.prm (Black et al., 1991; Collins, 1997).
 
 A bracket is a constituent's label and the words that it spans. The root and punctuation do not
-count; ADVP and PRT are the same label; constituents that span nothing but punctuation are left out.
+count; ADVP and PRT are the same label; constituents that span only punctuation are ignored.
 
-Deviation: what is punctuation, the gold tree says. EVALB looks at each tree's own tags, and leaves
-out, as errors, the sentences in which these differ.
+Deviation: the gold tree decides which words are punctuation. EVALB uses each tree's own tags, and
+skips the sentences in which these differ as errors.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .treebank import without_functions
 DELETED = frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."})
 EQUAL = {"PRT": "ADVP"}
 
-Bracket = tuple[str, int, int]  # label, first word, word behind the last
+Bracket = tuple[str, int, int]  # label, first word, word after the last
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Of one sentence or, added up, of many.
+    """The counts of one sentence, or their sums over many.
 
     Attributes:
-        matched: brackets that are in both trees, of ``gold`` and ``found`` ones.
-        complete: sentences whose brackets are all matched.
-        right_tags: of ``words``, without punctuation.
+        matched: brackets in both trees; ``gold`` and ``found`` count those of each tree.
+        complete: sentences whose brackets all match.
+        right_tags: correctly tagged words among ``words``, without punctuation.
     """
 
     matched: int = 0
@@ -47,12 +47,12 @@ class Counts:
 
     @property
     def recall(self) -> float:
-        """In per cent, as all the others."""
+        """Matched share of the gold brackets, in per cent like all scores here."""
         return _percent(self.matched, self.gold)
 
     @property
     def precision(self) -> float:
-        """Of the brackets that were found."""
+        """Matched share of the brackets that were found."""
         return _percent(self.matched, self.found)
 
     @property
@@ -61,7 +61,7 @@ class Counts:
         return _percent(2 * self.matched, self.gold + self.found)
 
     def figures(self) -> dict[str, float]:
-        """For score.json."""
+        """The scores for score.json."""
         return {
             "f1": self.f1,
             "precision": self.precision,
@@ -76,10 +76,10 @@ def _percent(part: int, whole: int) -> float:
 
 
 def compared(gold: Tree, found: Tree | None) -> Counts:
-    """The counts of one sentence; None: the output is no tree, and has no brackets and tags.
+    """The counts of one sentence; ``found`` is None, and counts as empty, for an invalid output.
 
     Raises:
-        ValueError: the trees are of different words.
+        ValueError: the trees have different words.
     """
     leaves = list(_leaves(gold))
     counts = [leaf.label() not in DELETED for leaf in leaves]
@@ -112,7 +112,7 @@ def _same(label: str) -> str:
 
 
 def _brackets(tree: Tree, counts: Sequence[bool]) -> Counter[Bracket]:
-    """The brackets, and how often each is there; ``counts``: which words have a place."""
+    """The brackets and their number; ``counts`` tells which words are not punctuation."""
     found: Counter[Bracket] = Counter()
     words = iter(counts)
     place = 0

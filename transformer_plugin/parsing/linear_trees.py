@@ -1,12 +1,12 @@
 """Trees as sequences of tokens and back, as in the authors' release (wsj_parsing.py).
 
 Depth first: a constituent ``X`` opens with the token ``X`` and closes with ``/X``; a part of speech
-is one token; words are not said, they are the source sentence; the root is left out. So
+is one token; the words, which are the source sentence, and the root are omitted:
 
     (TOP (S (NP (PRP I)) (VP (VBP run)) (. .)))    is    S NP PRP /NP VP VBP /VP . /S
 
-Deviation: a part of speech within an open constituent of the same label is written ``X*``. Where
-labels are used for both, as in IcePaHC, the release's form would be ambiguous.
+Deviation: a part of speech within an open constituent of the same label is written ``X*``. The
+release's form would be ambiguous if labels are used for both, as in IcePaHC.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from collections.abc import Iterator, Sequence, Set
 from nltk import Tree
 
 ROOT = "TOP"
-UNKNOWN = "XX"  # part of speech of a word that an output says nothing of
+UNKNOWN = "XX"  # part of speech of a word for which the output has none
 _MARK = "*"
 
 
 class NotATree(ValueError):
-    """A sequence of tokens is no tree of its sentence; the message says why."""
+    """A sequence of tokens is not a tree of its sentence; the message gives the reason."""
 
 
 def is_word(tree: Tree) -> bool:
-    """Whether it is a part of speech with its word."""
+    """Whether ``tree`` is a part of speech with its word."""
     return len(tree) == 1 and isinstance(tree[0], str)
 
 
 def linearised(tree: Tree) -> list[str]:
-    """The tokens of a tree, whose root and words are left out.
+    """The tokens of a tree, without its root and words.
 
     Raises:
-        ValueError: a label is of a form that the tokens have no room for.
+        ValueError: a label has a form that tokens cannot represent.
     """
     return [token for child in tree for token in _tokens(child, ())]
 
@@ -41,7 +41,7 @@ def linearised(tree: Tree) -> list[str]:
 def _tokens(tree: Tree, above: tuple[str, ...]) -> Iterator[str]:
     label = tree.label()
     if not label or label[0] == "/" or label[-1] == _MARK or len(label.split()) != 1:
-        raise ValueError(f"the label '{label}': expected one without '/' before and '*' behind it")
+        raise ValueError(f"the label '{label}': expected no '/' at its start and no '*' at its end")
     if is_word(tree):
         yield label + _MARK * (label in above)
         return
@@ -55,7 +55,7 @@ def rebuilt(tokens: Sequence[str], words: Sequence[str]) -> Tree:
     """The tree of ``tokens`` over ``words``, with the root.
 
     Raises:
-        NotATree: they are none.
+        NotATree: the tokens are not a tree of ``words``.
     """
     open_items: list[str | Tree] = []  # a string: a part of speech, or the opening of a constituent
     for token in tokens:
@@ -70,10 +70,10 @@ def rebuilt(tokens: Sequence[str], words: Sequence[str]) -> Tree:
 
 
 def repaired(tokens: Sequence[str], words: Sequence[str], constituents: Set[str]) -> Tree:
-    """A tree over ``words`` of any tokens, the same as ``rebuilt`` where they are one.
+    """A tree over ``words`` from any tokens; the result of ``rebuilt`` if they are a tree.
 
-    What closes nothing is left out; what is left open is closed at the end; parts of speech beyond
-    the number of words are left out; words that have none hang on the root, as ``XX``.
+    Closing tokens without an opening one are ignored; open constituents are closed at the end;
+    surplus parts of speech are ignored; words without one are children of the root, as ``XX``.
 
     Args:
         constituents: labels that open a constituent.
@@ -103,7 +103,7 @@ def _closes(token: str) -> bool:
 
 
 def _close(items: list[str | Tree], label: str) -> bool:
-    """Makes a constituent of the last ``label`` in ``items`` and what follows it, if it can."""
+    """Joins the last ``label`` in ``items`` and what follows it to a constituent, if possible."""
     for i in reversed(range(len(items) - 1)):
         if items[i] == label:
             items[i:] = [Tree(label, items[i + 1 :])]
@@ -112,7 +112,7 @@ def _close(items: list[str | Tree], label: str) -> bool:
 
 
 def _with_words(items: Sequence[str | Tree], words: Iterator[str]) -> tuple[Tree, int]:
-    """The items below the root, each part of speech with its word while there are any, and the
+    """The items below a root, each part of speech with its word as long as there are words; and the
     number of parts of speech."""
     found = 0
 

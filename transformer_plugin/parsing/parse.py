@@ -1,4 +1,4 @@
-"""``transformer-plugin parse``: a tree for each line of text."""
+"""``transformer-plugin parse``: prints a tree for each line of text."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-len-own", type=int, default=300, metavar="N",
         help="a tree has at most N tokens more than its sentence, 6.3 (default %(default)s)",
     )  # fmt: skip
-    parser.add_argument("--input", type=Path, help="one sentence a line; default: standard input")
+    parser.add_argument("--input", type=Path, help="one sentence per line; default: standard input")
     parser.add_argument(
-        "--tokenised", action="store_true", help="the text is split into words as the treebank's;"
-        " default: nltk's tokeniser of the Penn treebank does it",
+        "--tokenised", action="store_true", help="the text is split into words like the"
+        " treebank; default: split it with nltk's tokeniser of the Penn treebank",
     )  # fmt: skip
-    parser.add_argument("--draw", action="store_true", help="draw the trees, in characters")
+    parser.add_argument("--draw", action="store_true", help="draw the trees as text")
 
 
 def main(args: argparse.Namespace) -> None:
-    """Prints a tree in brackets for each line, or draws it; of an empty line, an empty line.
+    """Prints a tree in brackets for each line, or draws it; an empty line for an empty line.
 
     Raises:
         OSError: a file is missing.
-        ValueError: an option that means nothing, or nltk is missing.
+        ValueError: an option has no effect, or nltk is missing.
     """
     check_nltk()
     from nltk import TreebankWordTokenizer
@@ -63,19 +63,19 @@ def main(args: argparse.Namespace) -> None:
                 else:
                     print(" ".join(str(found.tree).split()), flush=True)
                 if found is not None and found.repaired:
-                    print(f"repaired, the output was no tree: {' '.join(of)}", file=sys.stderr)
+                    print(f"repaired, the output was not a tree: {' '.join(of)}", file=sys.stderr)
 
 
 @dataclass(frozen=True)
 class Parse:
-    """A tree, and whether the output was none and had to be repaired."""
+    """A tree, and whether the output had to be repaired because it was not a tree."""
 
     tree: Tree
     repaired: bool
 
 
 def parses(translator: Translator, sentences: Sequence[Sequence[str]]) -> Iterator[Parse | None]:
-    """The parse of each sentence of words, None of an empty one.
+    """The parse of each sentence of words; None for an empty one.
 
     Raises:
         ValueError: a sentence is longer than ``--part-length``.

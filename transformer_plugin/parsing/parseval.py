@@ -13,7 +13,7 @@ from . import check_nltk
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin parseval``."""
-    parser.add_argument("--hypotheses", type=Path, required=True, help="linearised trees, one a"
+    parser.add_argument("--hypotheses", type=Path, required=True, help="linearised trees, one per"
                         " line, as recipes/generate.sh writes them")  # fmt: skip
     parser.add_argument("--gold", type=Path, required=True, help="trees in brackets, of the same"
                         " sentences, as data-prep/trees.py writes them")  # fmt: skip
@@ -25,7 +25,7 @@ def main(args: argparse.Namespace) -> None:
 
     Raises:
         OSError: a file is missing.
-        ValueError: the files have different numbers of sentences, or a gold tree is none; or nltk
+        ValueError: the files have different numbers of sentences, a gold tree is invalid, or nltk
             is missing.
     """
     check_nltk()

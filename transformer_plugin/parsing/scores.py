@@ -1,4 +1,4 @@
-"""The scores of many outputs, with those that are no tree."""
+"""The scores of many outputs, including outputs that are not trees."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SIGNATURE = "F1|evalb:COLLINS.prm"
 
 
 def score(outputs: Sequence[Sequence[str]], gold: Sequence[Tree]) -> dict[str, Any]:
-    """Of each output with its gold tree: ``f1``, ``precision``, ``recall``, ``complete_match`` and
-    ``tagging`` in per cent, where an output that is no tree has no brackets; the same with such
-    outputs ``repaired``; and how many are ``no_tree``."""
+    """Compares outputs with gold trees: ``f1``, ``precision``, ``recall``, ``complete_match`` and
+    ``tagging`` in per cent, where an output that is not a tree has no brackets; the same with such
+    outputs ``repaired``; and their number, ``no_tree``."""
     constituents = {token[1:] for tokens in outputs for token in tokens if token.startswith("/")}
     total, mended = Counts(), Counts()
     no_tree = 0

@@ -1,7 +1,7 @@
-"""Trees of a treebank, brought to one form; nltk reads them.
+"""Reads the trees of a treebank with nltk and normalises them.
 
-The form: a root ``TOP``; labels of constituents without functions and indices (``NP-SBJ-1`` is
-``NP``); no empty elements, and no constituents that hold nothing else.
+Normalised trees have a root ``TOP``, labels of constituents without functions and indices
+(``NP-SBJ-1`` is ``NP``), no empty elements, and no constituents that contain nothing else.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from .linear_trees import ROOT, is_word
 
 
 def read_trees(path: Path, style: str) -> Iterator[tuple[int, Tree | None]]:
-    """The line of each tree of a file, and the tree in our form; None: it has no words.
+    """The line number and normalised form of each tree of a file; None if a tree has no words.
 
     Args:
-        style: of ``STYLES``.
+        style: a key of ``STYLES``.
 
     Raises:
-        ValueError: a tree is none; names file and line.
+        ValueError: a tree is invalid; the message has the file and line.
     """
     plain = STYLES[style]
     for line, text in _bracketed(path):
@@ -35,7 +35,7 @@ def read_trees(path: Path, style: str) -> Iterator[tuple[int, Tree | None]]:
 
 
 def _bracketed(path: Path) -> Iterator[tuple[int, str]]:
-    """The texts from a first bracket to the one that closes it, each with its line."""
+    """The texts from an outermost bracket to the one that closes it, with their line numbers."""
     depth, start = 0, 0
     lines: list[str] = []
     for number, raw in enumerate(path.read_bytes().split(b"\n"), start=1):
@@ -61,13 +61,13 @@ def _bracketed(path: Path) -> Iterator[tuple[int, str]]:
         if depth:
             lines.append(line[begin:])
         elif line[begin:].strip():
-            raise ValueError(f"{path}:{number}: '{line[begin:].strip()[:40]}' is outside of a tree")
+            raise ValueError(f"{path}:{number}: '{line[begin:].strip()[:40]}' is outside a tree")
     if depth:
-        raise ValueError(f"{path}:{start}: a bracket is not closed to the end of the file")
+        raise ValueError(f"{path}:{start}: a bracket is not closed before the end of the file")
 
 
 def without_functions(label: str) -> str:
-    """``NP-SBJ-1`` as ``NP``, as EVALB compares labels; ``-LRB-`` stays."""
+    """``NP`` for ``NP-SBJ-1``, as EVALB compares labels; ``-LRB-`` is unchanged."""
     for mark in "-=":
         if mark in label[1:]:
             label = label[0] + label[1:].split(mark)[0]
@@ -75,13 +75,13 @@ def without_functions(label: str) -> str:
 
 
 def _penn(tree: Tree) -> list[Tree]:
-    """What is below the root: of the Penn treebank, and of GUM."""
+    """The children of the root, for the Penn treebank and GUM."""
     return _children(tree, lambda leaf: None if leaf.label() == "-NONE-" else leaf)
 
 
 def _icepahc(tree: Tree) -> list[Tree]:
-    """The same of IcePaHC, whose leaves are word-lemma, ``0`` and ``*...`` for empty elements, and
-    whose CODE and ID are no text."""
+    """The same for IcePaHC. Its leaves are word-lemma; ``0`` and ``*...`` are empty elements; CODE
+    and ID are not text."""
 
     def leaf(found: Tree) -> Tree | None:
         text = found[0]
@@ -97,7 +97,7 @@ def _icepahc(tree: Tree) -> list[Tree]:
 def _children(
     tree: Tree, leaf: Callable[[Tree], Tree | None], left_out: tuple[str, ...] = ()
 ) -> list[Tree]:
-    """The children in our form; those that hold no word are left out."""
+    """The normalised children; those without words are omitted."""
     found = []
     for child in tree:
         if isinstance(child, str):

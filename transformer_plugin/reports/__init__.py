@@ -1,1 +1,1 @@
-"""What a run, a model and its attention look like: accounting, pages and summaries."""
+"""Reports on runs, models and their attention: accounting, pages and summaries."""

@@ -1,5 +1,5 @@
 """``transformer-plugin flops``: parameters and training cost of an architecture, and the paper's
-Tables 2 and 3 with counted figures beside the printed ones."""
+Tables 2 and 3 with our counts beside the printed figures."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def configuration(arch: str) -> VaswaniConfig:
 
 def account(arch: str, vocab: int, length: int = LENGTH) -> Account:
     """Counts for ``arch`` with ``vocab`` symbols, sentences of ``length`` tokens on both sides, and
-    the training run of section 5.2 (that of base if the paper describes none)."""
+    the training run of section 5.2 (that of the base model if the paper describes none)."""
     cfg = configuration(arch)
     d_k, d_v = head_widths(cfg)
     shape = Dimensions(
@@ -174,14 +174,14 @@ def _positive(text: str) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin flops``."""
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--arch", metavar="NAME", help="an architecture, as vaswani_base")
+    what.add_argument("--arch", metavar="NAME", help="an architecture, such as vaswani_base")
     what.add_argument("--table", type=int, choices=(2, 3), help="a table of the paper")
     parser.add_argument(
         "--vocab", type=_positive, metavar="V", help="symbols; default: the paper's for the task"
     )
     parser.add_argument(
         "--length", type=_positive, default=LENGTH, metavar="N",
-        help=f"tokens of a sentence on either side (default: {LENGTH})",
+        help=f"tokens in a sentence on either side (default: {LENGTH})",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

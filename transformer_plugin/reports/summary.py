@@ -12,10 +12,10 @@ from ..scoring.score_lines import score_lines
 from ..scoring.text_lines import read_lines
 from .training_report.series import read_log
 
-_FILES = {  # of a run
+_FILES = {  # files of a run
     "checkpoints/averaged.pt": "the model",
     "hypotheses.txt": "translations of the test set",
-    "train.log": "all that training has printed",
+    "train.log": "the output of training",
     "manifest.json": "commands, versions, data and hardware",
 }
 
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin summary``."""
     parser.add_argument("run", type=Path, help="folder of a finished experiment, runs/EXPERIMENT")
     parser.add_argument("--data", type=Path, help="folder of raw/ to data-bin/; default: the run")
-    parser.add_argument("--set", default="test", help="that was translated (default %(default)s)")
+    parser.add_argument("--set", default="test", help="the translated set (default %(default)s)")
     parser.add_argument("--sentences", type=int, default=3, help="samples to show")
 
 
@@ -52,7 +52,7 @@ def summary(
         data: folder of raw/ ... data-bin/.
         evaluated: the set that was translated, such as test.
         sentences: number of samples.
-        experiment: its name, for the commands to go on with.
+        experiment: its name, for the suggested commands.
         with_scores: False if they have just been printed.
 
     Raises:
@@ -97,7 +97,7 @@ def _speed(run: Path) -> str:
 
 
 def _next(run: Path, data: Path, experiment: str, sentence: str) -> list[str]:
-    """Commands to go on with; those of the recipes find .venv by themselves."""
+    """Suggested next commands; those of the recipes find .venv themselves."""
     folder = shlex.quote(shown_path(run))
     knobs = f"DATA_DIR={shlex.quote(shown_path(data))} CHECKPOINT={folder}/checkpoints/averaged.pt "
     if folder == f"runs/{experiment}":

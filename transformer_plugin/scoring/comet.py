@@ -1,4 +1,4 @@
-"""COMET in another Python environment: its requirements conflict with the plugin's."""
+"""Runs COMET in another Python environment: its requirements conflict with the plugin's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def comet_score(
 
     Args:
         python: the interpreter of an environment with unbabel-comet.
-        model: a name on Hugging Face, or a checkpoint.
+        model: a name on Hugging Face or a checkpoint.
 
     Raises:
         OSError: ``python`` cannot be run.
@@ -45,7 +45,7 @@ def comet_score(
         )
         if done.returncode or not scores.is_file():
             raise ValueError(
-                f"COMET by {python} ended with status {done.returncode} (see above); it needs"
+                f"COMET with {python} failed with status {done.returncode} (see above); it needs"
                 f" '{python} -m pip install unbabel-comet', and the network once to fetch {model}"
             )
         found: dict[str, Any] = json.loads(scores.read_text(encoding="utf-8"))

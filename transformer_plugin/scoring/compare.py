@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lowercase", action="store_true", help="ignore case; only for files")
     parser.add_argument("--test", choices=[*TESTS, "both"], default="both", help="paired bootstrap"
                         " and approximate randomisation (default both)")  # fmt: skip
-    parser.add_argument("--samples", type=int, default=0, help="of each test (default:"
+    parser.add_argument("--samples", type=int, default=0, help="per test (default:"
                         " sacrebleu's 1,000 resamples and 10,000 trials)")  # fmt: skip
     parser.add_argument("--output", type=Path, metavar="FILE.json", help="write figures as JSON")
 
@@ -35,7 +35,7 @@ def main(args: argparse.Namespace) -> None:
 
     Raises:
         OSError: a file is missing.
-        ValueError: the runs cannot be compared; says why.
+        ValueError: the runs cannot be compared; the message gives the reason.
     """
     if args.samples < 0:
         raise ValueError("--samples must be at least 1")
@@ -58,7 +58,7 @@ def compare(
 
     Args:
         runs: see ``read_systems``.
-        samples: of each test; 0: sacrebleu's defaults.
+        samples: number for each test; 0: sacrebleu's defaults.
 
     Returns:
         ``systems``: see ``seed_scores``; ``tests`` by name: see ``paired_test``, empty for a single
@@ -66,7 +66,7 @@ def compare(
 
     Raises:
         OSError: a file is missing.
-        ValueError: the runs cannot be compared; says why.
+        ValueError: the runs cannot be compared; the message gives the reason.
     """
     systems, test_set = read_systems(runs, reference, lowercase)
     lines, lowercase = test_set.references, test_set.lowercase

@@ -16,12 +16,12 @@ def refuse_split_hyphens(name: str, lines: list[str]) -> None:
     """Refuses text in which Moses has split hyphens (option -a).
 
     Raises:
-        ValueError: names the first such line.
+        ValueError: a line has split hyphens; the message names the first.
     """
     for number, line in enumerate(lines, start=1):
         if _SPLIT_ALREADY.search(line):
             raise ValueError(
-                f"{name}:{number}: hyphens are split already ('{line[:60]}'): expected"
+                f"{name}:{number}: hyphens are already split ('{line[:60]}'): expected"
                 " detokenised text; detokenise it, or tokenise without -a"
             )
 

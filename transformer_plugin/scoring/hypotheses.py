@@ -50,7 +50,7 @@ def detokenise(hypotheses: list[str], language: str) -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin hypotheses``."""
     parser.add_argument("--log", type=Path, required=True, help="output of fairseq-generate")
-    parser.add_argument("--output", type=Path, required=True, help="one translation a line")
+    parser.add_argument("--output", type=Path, required=True, help="one translation per line")
     parser.add_argument("--detokenise", metavar="LANGUAGE", help="undo Moses' tokenisation")
 
 

@@ -1,4 +1,4 @@
-"""``transformer-plugin score``: BLEU and chrF by sacrebleu, with their signatures."""
+"""``transformer-plugin score``: BLEU and chrF from sacrebleu, with their signatures."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def filtered_score(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin score``."""
-    parser.add_argument("--hypotheses", type=Path, required=True, help="one translation a line")
-    parser.add_argument("--reference", type=Path, required=True, help="one reference a line")
+    parser.add_argument("--hypotheses", type=Path, required=True, help="one translation per line")
+    parser.add_argument("--reference", type=Path, required=True, help="one reference per line")
     parser.add_argument("--output", type=Path, required=True, help="score.json")
-    parser.add_argument("--language", default="de", help="of the translations, for Moses")
+    parser.add_argument("--language", default="de", help="language of the translations, for Moses")
     parser.add_argument("--lowercase", action="store_true", help="ignore case")
     parser.add_argument(
         "--compound-split", action="store_true", help="also BLEU of the authors' get_ende_bleu.sh"
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--comet-python", type=Path, metavar="PYTHON", help="also COMET, with the"
                         " Python of an environment that has it; needs --source")  # fmt: skip
     parser.add_argument("--comet-model", default=MODEL, help="(default %(default)s)")
-    parser.add_argument("--source", type=Path, help="for COMET: one source sentence a line")
+    parser.add_argument("--source", type=Path, help="for COMET: one source sentence per line")
     parser.add_argument("--all", action="store_true", help="all variants of BLEU")
 
 
@@ -75,7 +75,7 @@ def main(args: argparse.Namespace) -> None:
             f" {len(references)}: they must be translations of the same test set"
         )
     if not references:
-        raise ValueError(f"{args.reference} is empty: expected one reference a line")
+        raise ValueError(f"{args.reference} is empty: expected one reference per line")
     check_plain(args.hypotheses, hypotheses)
     check_plain(args.reference, references)
     scores = score(hypotheses, references, args.lowercase)
@@ -112,11 +112,11 @@ def _comet(
     args: argparse.Namespace, hypotheses: list[str], references: list[str]
 ) -> dict[str, Any]:
     if args.source is None:
-        raise ValueError("--comet-python needs --source: COMET compares with the source, too")
+        raise ValueError("--comet-python needs --source: COMET also compares with the source")
     sources = read_lines(args.source)
     if len(sources) != len(references):
         raise ValueError(
             f"{args.source} has {len(sources)} lines, {args.reference} {len(references)}: they must"
-            " be of the same test set"
+            " belong to the same test set"
         )
     return comet_score(args.comet_python, sources, hypotheses, references, args.comet_model)

@@ -19,7 +19,7 @@ class TestSet:
     """A test set.
 
     Attributes:
-        reference: file with one reference a line.
+        reference: file with one reference per line.
         references: its lines.
         lowercase: case is ignored.
     """
@@ -37,14 +37,14 @@ def described(reference: Path) -> dict[str, str]:
 def read_systems(
     runs: Sequence[Path], reference: Path | None = None, lowercase: bool = False
 ) -> tuple[list[System], TestSet]:
-    """The systems in ``runs``, each of them one of
+    """The systems in ``runs``, each of which is one of
 
     - the folder of a scored run, with hypotheses.txt and score.json,
-    - a folder with such folders ``seed1``, ``seed2``, ... in it, a training run each,
-    - a file of translations, one a line, which needs ``reference``.
+    - a folder that contains such folders ``seed1``, ``seed2``, ..., one for each training run,
+    - a file with one translation per line, which needs ``reference``.
 
     Args:
-        reference: None: the one in the runs' score.json.
+        reference: None = the one in the runs' score.json.
         lowercase: ignore case; for runs, score.json decides.
 
     Raises:
@@ -106,7 +106,7 @@ def _test_set(runs: list[Path], reference: Path | None, lowercase: bool) -> Test
         raise ValueError(f"{reference} is not the reference that {next(iter(scored))} names")
     lines = read_lines(reference)
     if not lines:
-        raise ValueError(f"{reference} is empty: expected one reference a line")
+        raise ValueError(f"{reference} is empty: expected one reference per line")
     return TestSet(reference, lines, lowercase)
 
 

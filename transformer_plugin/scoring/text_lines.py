@@ -13,10 +13,10 @@ def read_lines(path: Path) -> list[str]:
     """The lines of a UTF-8 text. Only a line feed ends a line, as for ``wc -l``.
 
     A carriage return before the line feed is removed. Every other character that Unicode regards as
-    the end of a line is part of the line.
+    a line end is part of the line.
 
     Raises:
-        ValueError: a line is not UTF-8; names it.
+        ValueError: a line is not UTF-8; the message names it.
     """
     lines = path.read_bytes().split(b"\n")
     if lines[-1] == b"":
@@ -36,7 +36,7 @@ def check_plain(path: Path, lines: list[str]) -> None:
     """Refuses a text in subwords, and prints a warning if some lines contain subword marks.
 
     Raises:
-        ValueError: half of the lines that are not empty contain a mark; names the first.
+        ValueError: half of the nonempty lines contain a mark; the message names the first.
     """
     marked = [number for number, line in enumerate(lines, start=1) if _SUBWORD_MARK.search(line)]
     if not marked:
@@ -46,7 +46,7 @@ def check_plain(path: Path, lines: list[str]) -> None:
     if 2 * len(marked) >= sum(map(bool, lines)):
         raise ValueError(
             f"{first}: subwords in {count} ('{example}'): join them first,"
-            " fairseq-generate does so with --remove-bpe"
+            " fairseq-generate does this with --remove-bpe"
         )
     print(
         f"{first}: '@@ ' or '▁', subword marks, in {count} ('{example}'): scored as text",

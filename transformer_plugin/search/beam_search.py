@@ -17,13 +17,13 @@ from .scorers import Scorer
 
 @operation
 def worth_shrinking(num_live: int, sentences: Tensor) -> bool:
-    """Whether a batch of ``sentences`` is made smaller when only so many are still searched."""
+    """Whether to shrink a batch of ``sentences`` when only ``num_live`` are still searched."""
     return num_live < 0.95 * sentences.numel()
 
 
 @operation
 def may_have_ended(ended: Tensor) -> bool:
-    """Whether any of the candidates ends, ``[b, 2k]``; may be True where none does."""
+    """Whether any of the candidates, ``[b, 2k]``, has ended; may be True if none has."""
     return bool(ended.any())
 
 
@@ -32,10 +32,10 @@ class Hypothesis:
     """One translation.
 
     Attributes:
-        tokens: with end of sentence, ``[T]``.
-        score: log-probability over length penalty.
-        log_probs: of each token, ``[T]``, in nats.
-        beams: the live hypothesis, at each step, that it was; ``[T]``.
+        tokens: including end of sentence, ``[T]``.
+        score: log-probability divided by the length penalty.
+        log_probs: log-probability of each token, ``[T]``, in nats.
+        beams: number of the live hypothesis that it was at each step, ``[T]``.
     """
 
     tokens: Tensor
@@ -55,19 +55,19 @@ def beam_search(
 
     Args:
         scorer: a model at the start of B sentences.
-        max_lengths: longest hypothesis of each, end of sentence not counted, ``[B]``.
+        max_lengths: maximum hypothesis length of each, without end of sentence, ``[B]``.
         prefix: tokens that each hypothesis must begin with, ``[B, P]``, padded on the right.
-        first_token: what the decoder sees first; end of sentence by default.
+        first_token: the decoder's first input token; end of sentence by default.
 
     Returns:
-        For each sentence at most k hypotheses, fewer only where no more exist.
+        At most k hypotheses for each sentence; fewer only if no more exist.
     """
     device, beam_size = max_lengths.device, rules.beam_size
     batch_size, steps = max_lengths.size(0), int(max_lengths.max()) + 1
     shortest = int(max_lengths.min())
     finished = FinishedHypotheses(max_lengths, beam_size, rules.length_penalty, rules.stop_rule)
-    rows = torch.arange(batch_size, device=device)  # the sentences still searched
-    live = torch.zeros(batch_size, 1, device=device)  # one empty hypothesis, k after a step
+    rows = torch.arange(batch_size, device=device)  # the sentences still being searched
+    live = torch.zeros(batch_size, 1, device=device)  # one empty hypothesis; k after the first step
     # Deviation: the authors' release starts from a vector of zeros, not from a learned symbol.
     first = rules.eos if first_token is None else first_token
     tokens = torch.full((batch_size, 1), first, device=device)
@@ -91,7 +91,7 @@ def beam_search(
         else:
             live, parents, tokens = (each[:, :beam_size] for each in found)
         history.record(rows, tokens, parents, live)
-        if beam_size > 1:  # else there is but one to follow
+        if beam_size > 1:  # a single hypothesis needs no reordering
             scorer.reorder(parents)
 
         over = finished.done(rows, step, live)
@@ -99,7 +99,7 @@ def beam_search(
         if num_live == 0:
             break
         live = live.masked_fill(over.unsqueeze(1), -math.inf)
-        # Draws are made for the sentences still searched alone, as in fairseq.
+        # Tokens are drawn only for the sentences still being searched, as in fairseq.
         if num_live < rows.numel() if rules.sampling else worth_shrinking(num_live, rows):
             remaining = (~over).nonzero().squeeze(1)
             scorer.select(remaining)
@@ -110,10 +110,10 @@ def beam_search(
 
 
 def _forced_tokens(rules: Rules, step: int, max_lengths: Tensor, prefix: Tensor | None) -> Tensor:
-    """The token that each sentence must take at this step, ``[b]``; -1 where it may choose.
+    """The token that each sentence must take at this step, ``[b]``; -1 if it may choose.
 
-    Deviation: at its longest length a hypothesis is ended, as in fairseq; the authors' release
-    drops it where any other has ended.
+    Deviation: a hypothesis is ended at its maximum length, as in fairseq; the authors' release
+    drops it if any other has ended.
     """
     forced = torch.full_like(max_lengths, -1)
     if prefix is not None and step < prefix.size(1):
@@ -132,13 +132,13 @@ class _History:
         self.device = device
 
     def record(self, rows: Tensor, tokens: Tensor, parents: Tensor, log_probs: Tensor) -> None:
-        """Takes up a step of the sentences ``rows``."""
+        """Records one step of the sentences ``rows``."""
         for steps, values in (
             (self.tokens, tokens),
             (self.parents, parents),
             (self.log_probs, log_probs),
         ):
-            if rows.size(0) < self.shape[0]:  # the places of the others hold nothing
+            if rows.size(0) < self.shape[0]:  # entries of the other sentences are unused
                 whole = torch.zeros(self.shape, dtype=values.dtype, device=self.device)
                 values = whole.index_copy_(0, rows, values)
             steps.append(values)
@@ -148,7 +148,7 @@ class _History:
         steps = len(self.tokens)
         ends, beam = finished.steps, finished.parents
         inside = ends.unsqueeze(2) > torch.arange(steps, device=self.device)  # [B, k, T]
-        # Hypothesis `beam` was live after a step and had come from another, which its parent says.
+        # Hypothesis `beam` was live after a step; its parent is the hypothesis that it extended.
         beams = [beam]
         for step in range(steps - 1, -1, -1):
             parent = self.parents[step].gather(1, beam)
@@ -164,7 +164,7 @@ class _History:
         lengths = torch.where(scores.isfinite(), ends.cpu() + 1, 0)
         inside = torch.arange(steps) < lengths.unsqueeze(2)
         flat = lengths.flatten().tolist()
-        with torch.inference_mode(False):  # what is made in it, nobody may change
+        with torch.inference_mode(False):  # inference tensors cannot be changed later
             parts = zip(
                 scores.flatten().clone().unbind(),
                 *(x.cpu()[inside].split(flat) for x in (tokens, log_probs, before)),

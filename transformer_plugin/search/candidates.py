@@ -15,9 +15,9 @@ class Candidates(NamedTuple):
     """The k likeliest classes of each row, likeliest first.
 
     Attributes:
-        log_probs: theirs, in nats, with their bias, ``[R, k]``.
+        log_probs: their log-probabilities with bias, in nats, ``[R, k]``.
         classes: ``[R, k]``.
-        asked_log_probs: of the class that was asked for, without bias, ``[R]``.
+        asked_log_probs: log-probability of the requested class, without bias, ``[R]``.
     """
 
     log_probs: Tensor
@@ -26,19 +26,19 @@ class Candidates(NamedTuple):
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
-    """log softmax, ``[R, V]``, at least in float32."""
+    """log softmax, ``[R, V]``, in float32 or wider."""
     return logits.log_softmax(dim=1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
 @operation
 def likeliest(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor) -> Candidates:
-    """The classes to choose from, by log softmax(logits) + bias.
+    """The k best classes by log softmax(logits) + bias.
 
     Args:
-        logits: ``[R, V]``; may be changed.
-        k: how many; at most V.
-        biases: of some classes; minus infinity for what may not be chosen.
-        asked: a class of each row, ``[R]``.
+        logits: ``[R, V]``; may be overwritten.
+        k: at most V.
+        biases: of some classes; minus infinity excludes a class.
+        asked: one requested class for each row, ``[R]``.
     """
     log_p = log_probabilities(logits)
     asked_log_probs = log_p.gather(1, asked.unsqueeze(1)).squeeze(1)

@@ -11,12 +11,12 @@ from torch.nn.functional import pad
 
 
 class Continuations(NamedTuple):
-    """What each sentence may go on with, ``[b, n]`` each.
+    """The candidates of each sentence, live hypotheses plus one token; all ``[b, n]``.
 
     Attributes:
-        log_probs: of the whole hypothesis.
+        log_probs: log-probability of the whole hypothesis.
         parents: the live hypothesis that it continues.
-        tokens: with which.
+        tokens: the added token.
     """
 
     log_probs: Tensor
@@ -25,11 +25,11 @@ class Continuations(NamedTuple):
 
     @classmethod
     def of(cls, live: Tensor, top: Tensor, classes: Tensor, number: int) -> Continuations:
-        """The likeliest of all live hypotheses, ``[b, k]``, with what may follow each, ``[b, k,
-        2k]``."""
+        """The likeliest continuations of all live hypotheses, ``[b, k]``, among the candidates of
+        each, ``[b, k, 2k]``."""
         log_probs = (live.unsqueeze(2) + top).flatten(1)
         tokens = classes.flatten(1)
-        missing = (0, number - log_probs.size(1))  # of a tiny vocabulary
+        missing = (0, number - log_probs.size(1))  # a tiny vocabulary has too few
         if missing[1] > 0:
             log_probs, tokens = pad(log_probs, missing, value=-math.inf), pad(tokens, missing)
         best, index = log_probs.topk(number, dim=1)
@@ -38,14 +38,14 @@ class Continuations(NamedTuple):
 
     @classmethod
     def drawn(cls, live: Tensor, log_probs: Tensor, tokens: Tensor) -> Continuations:
-        """Each live hypothesis, ``[b, j]``, with what was drawn for it, ``[b, j, k / j]``."""
+        """Each live hypothesis, ``[b, j]``, with the tokens drawn for it, ``[b, j, k / j]``."""
         parents = torch.arange(live.size(1), device=live.device).unsqueeze(1).expand_as(tokens)
         totals = live.unsqueeze(2) + log_probs
         return cls(totals.flatten(1), parents.flatten(1), tokens.flatten(1))
 
     def forced(self, tokens: Tensor, log_probs: Tensor) -> Continuations:
-        """With nothing but the forced token, ``[b]``, where there is one; ``log_probs`` are those
-        of the live hypotheses that take it, ``[b, k]``."""
+        """Sentences with a forced token, ``[b]``, keep only that token; ``log_probs``, ``[b, k]``,
+        are those of the live hypotheses extended by it."""
         is_forced = tokens.ge(0).unsqueeze(1)
         best, parents = log_probs.sort(dim=1, descending=True)
         rest = (0, self.tokens.size(1) - best.size(1))
@@ -56,7 +56,7 @@ class Continuations(NamedTuple):
         )
 
     def without(self, ended: Tensor, number: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The likeliest that have not ended."""
+        """The ``number`` likeliest that have not ended."""
         candidates = ended.size(1)
         order = torch.arange(candidates, device=ended.device) + ended * candidates
         chosen = order.topk(number, dim=1, largest=False).indices

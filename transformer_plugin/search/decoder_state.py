@@ -1,4 +1,4 @@
-"""Step-by-step decoding: a decoder with what it remembers of the positions before."""
+"""Step-by-step decoding: a decoder and its state of the earlier positions."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from .kv_cache import KVCache, Memory
 
 
 class DecoderState(Protocol):
-    """A decoder at some position of k hypotheses of each of B sentences; B and k may change."""
+    """A decoder at one position of k hypotheses for each of B sentences; B and k may change."""
 
     def step(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Features ``[B, k, D]`` of the position behind ``tokens``, ``[B, k]``; and, when asked,
-        the last layer's encoder-decoder weights, averaged over the heads, ``[B, k, S]``."""
+        """Features ``[B, k, D]`` of the position after ``tokens``, ``[B, k]``; and, if needed, the
+        last layer's encoder-decoder weights, averaged over the heads, ``[B, k, S]``."""
 
     def reorder(self, parents: Tensor) -> None:
-        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was, ``[B, k]``."""
+        """Replaces hypothesis j by hypothesis ``parents[:, j]``, ``[B, k]``."""
 
     def select(self, sentences: Tensor) -> None:
-        """Makes sentence i what sentence ``sentences[i]`` was, ``[b]``."""
+        """Replaces sentence i by sentence ``sentences[i]``, ``[b]``."""
 
 
 @operation
 def prepare_decoding(decoder: Decoder, rows: int) -> None:
-    """Makes a decoder ready for searches, between which its weights do not change: does nothing.
+    """Prepares a decoder for searches with unchanged weights; the plain version does nothing.
 
     Args:
-        rows: hypotheses of all sentences, about as many as come to a step together.
+        rows: approximate number of hypotheses of all sentences in one step.
     """
 
 
@@ -50,8 +50,8 @@ def start_decoding(
     Args:
         memory: the encoder's packed output, ``[N_s, D]``.
         packing: its layout.
-        num_hypotheses: of each sentence, k.
-        need_weights: whether a step may be asked for weights.
+        num_hypotheses: k, for each sentence.
+        need_weights: whether ``step`` may be called with ``need_weights``.
     """
     memories = [Memory.of(layer.encoder_attention, memory, packing) for layer in decoder.layers]
     return CachedDecoder(decoder, KVCache(memories, num_hypotheses * packing.max_length))
@@ -74,14 +74,14 @@ class CachedDecoder:
         self._cache.reorder(parents)
 
     def select(self, sentences: Tensor) -> None:
-        """See ``DecoderState``; also for more sentences than there were."""
+        """See ``DecoderState``; the number of sentences may grow."""
         self._cache.select(sentences)
 
 
 def step_through_layers(
     decoder: Decoder, x: Tensor, caches: Sequence[KeyValues], need_weights: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """One position, ``[B, k, D]``, through all layers; see ``DecoderState.step``."""
+    """Runs one position, ``[B, k, D]``, through all layers; see ``DecoderState.step``."""
     last = (len(caches) - 1,) if need_weights else ()
     x, asked = decoder.through_layers(x, caches, last)
     if not asked or asked[0][1] is None:
@@ -93,6 +93,6 @@ def step_through_layers(
 def logit_chunks(
     project: Callable[[Tensor], Tensor], features: Tensor
 ) -> Iterator[tuple[slice, Tensor]]:
-    """Logits ``[R, V]`` of features ``[R, D]``, some rows at a time: which, and their logits, which
-    the caller may change and which hold until the next ones are asked for."""
+    """Logits ``[R, V]`` of features ``[R, D]`` in chunks: the rows and their logits. The caller may
+    overwrite the logits; they are valid until the next chunk."""
     yield slice(0, features.size(0)), project(features)

@@ -1,4 +1,4 @@
-"""Hypotheses that have ended, and when a sentence has enough of them."""
+"""Finished hypotheses and the stop rules of a search."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ LengthPenalty = Callable[[float], float]
 
 
 class FinishedHypotheses:
-    """Up to k ended hypotheses of each of B sentences.
+    """Up to k finished hypotheses for each of B sentences.
 
-    An entry is its score, the step at which it ended and the live hypothesis that it continued.
+    An entry has its score, the step at which it ended and the live hypothesis that it continued.
 
     Args:
-        max_lengths: longest hypothesis of each, end of sentence not counted, ``[B]``.
+        max_lengths: maximum hypothesis length of each, without end of sentence, ``[B]``.
         beam_size: k.
-        length_penalty: lp of a length, end of sentence counted.
+        length_penalty: lp of a length with end of sentence.
         stop_rule: ``bound``: a sentence is done when no live hypothesis can still beat the worst
-            of k ended ones (tensor2tensor); ``first-finished``: when k have ended (fairseq).
+            of k finished ones (tensor2tensor); ``first-finished``: when k have ended (fairseq).
     """
 
     def __init__(
@@ -49,19 +49,19 @@ class FinishedHypotheses:
     def add(
         self, rows: Tensor, step: int, ended: Tensor, log_probs: Tensor, parents: Tensor
     ) -> None:
-        """Takes up candidates that end at ``step`` (from 0).
+        """Adds candidates that end at ``step`` (from 0).
 
         Args:
             rows: sentence numbers, ``[b]``.
             ended: whether each candidate ends, ``[b, 2k]``, likeliest first.
-            log_probs: theirs, ``[b, 2k]``.
+            log_probs: their log-probabilities, ``[b, 2k]``.
             parents: the live hypothesis that each continues, ``[b, 2k]``.
         """
         scores = log_probs / self.length_penalty(step + 1)
         if self.by_bound:
             kept = scores.masked_fill(~ended, -math.inf)
         else:
-            # fairseq looks at the k likeliest candidates alone, and never replaces an entry.
+            # fairseq considers only the k likeliest candidates and never replaces an entry.
             ended = ended & (torch.arange(ended.size(1), device=ended.device) < self.beam_size)
             room = self.beam_size - self.scores[rows].isfinite().sum(dim=1, keepdim=True)
             kept = scores.masked_fill(~ended | (ended.cumsum(dim=1) > room), -math.inf)
@@ -80,7 +80,7 @@ class FinishedHypotheses:
 
         Args:
             rows: sentence numbers, ``[b]``.
-            step: the one just made, from 0.
+            step: the step just finished, from 0.
             live: log-probabilities of the live hypotheses, ``[b, k]``.
         """
         worst = self.scores[rows].amin(dim=1)
@@ -88,7 +88,7 @@ class FinishedHypotheses:
         out_of_steps = (step >= self.max_lengths[rows]) | best_live.isneginf()
         if not self.by_bound:
             return worst.isfinite() | out_of_steps
-        # A log-probability only falls, so the best score yet to come divides today's by the
-        # largest penalty still ahead.
+        # A log-probability can only fall, so the best possible score is the present
+        # log-probability divided by the largest penalty still possible.
         penalty = self.longest_penalty[rows].clamp_min(self.length_penalty(step + 2))
         return (worst >= best_live / penalty) & worst.isfinite() | out_of_steps

@@ -1,4 +1,4 @@
-"""A KV cache that grows as it needs; a mask tells each hypothesis which columns are its own."""
+"""A KV cache that grows as needed; a mask marks the columns that belong to each hypothesis."""
 
 from __future__ import annotations
 
@@ -10,57 +10,57 @@ from torch import Tensor
 from ..modules.attention import MultiHeadAttention
 from ..modules.packing import Packing
 
-_FIRST_CAPACITY = 32  # columns, where nothing better is known; doubled whenever they are full
+_FIRST_CAPACITY = 32  # default number of columns; doubled whenever they are full
 
 
 class KVCache:
-    """Keys and values of k hypotheses of each of B sentences, in all layers.
+    """Keys and values of k hypotheses for each of B sentences, in all layers.
 
-    Their buffers are never reordered.
+    The buffers are never reordered.
 
     Args:
-        memories: what each layer sees of the encoder's output.
-        columns: how many are likely to be needed.
+        memories: each layer's keys and values of the encoder's output.
+        columns: expected number of columns.
     """
 
     def __init__(self, memories: list[Memory], columns: int = _FIRST_CAPACITY) -> None:
         self._ancestry = Ancestry(memories[0].keys)
         self.layers = [LayerCache(memory, columns, self._ancestry) for memory in memories]
-        self.room = 0  # all positions so far, and that of the step being made, are below it
+        self.room = 0  # exceeds all positions so far, including that of the current step
         self._next = torch.zeros(1, dtype=torch.int64, device=memories[0].keys.device)
 
     def extend(self) -> Tensor:
-        """Takes up a position of each live hypothesis, before the layers do; its number, from 0,
-        ``[1]``."""
+        """Adds a position for each live hypothesis, before the layers do; returns its number, from
+        0, ``[1]``."""
         self._ancestry.extend()
         self.room += 1
         position, self._next = self._next, self._next + 1
         return position
 
     def reorder(self, parents: Tensor) -> None:
-        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was, ``[B, k]``."""
+        """Replaces hypothesis j by hypothesis ``parents[:, j]``, ``[B, k]``."""
         self._ancestry.reorder(parents)
 
     def select(self, sentences: Tensor) -> None:
-        """Makes sentence i what sentence ``sentences[i]`` was; also fewer or more of them."""
+        """Replaces sentence i by sentence ``sentences[i]``; their number may change."""
         self._ancestry.select(sentences)
         for cache in self.layers:
             cache.select(sentences)
 
 
 class Memory:
-    """The encoder's output as one decoder layer sees it, projected once for all steps.
+    """One decoder layer's keys and values of the encoder's output, projected once for all steps.
 
     Args:
         keys: ``[B, H, S, K]``.
         values: ``[B, H, S, d_v]``.
-        packing: of the encoder's output.
+        packing: layout of the encoder's output.
     """
 
     def __init__(self, keys: Tensor, values: Tensor, packing: Packing) -> None:
         self.keys, self.values = keys.contiguous(), values.contiguous()
         self.allowed = packing.allowed
-        if self.allowed is not None:  # as what is added to the scores
+        if self.allowed is not None:  # additive, for the scores
             self.allowed = torch.where(self.allowed, 0.0, keys.new_full((), -math.inf))
 
     @classmethod
@@ -71,13 +71,13 @@ class Memory:
     def attend(
         self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """What queries ``[B, k, H * K]`` see, ``[B, k, H * d_v]``, and the weights ``[B, H, k, S]``
-        when asked."""
+        """The context ``[B, k, H * d_v]`` of queries ``[B, k, H * K]`` and, if needed, the weights
+        ``[B, H, k, S]``."""
         q = attention.heads(queries, attention.d_k)
         return attention.attend(q, self.keys, self.values, self.allowed, need_weights)
 
     def select(self, sentences: Tensor) -> None:
-        """Makes sentence i what sentence ``sentences[i]`` was; also fewer or more of them."""
+        """Replaces sentence i by sentence ``sentences[i]``; their number may change."""
         self.keys = self.keys.index_select(0, sentences)
         self.values = self.values.index_select(0, sentences)
         if self.allowed is not None:
@@ -85,11 +85,11 @@ class Memory:
 
 
 class Ancestry:
-    """Which cached columns belong to each hypothesis: its own past, position by position.
+    """Which cached columns belong to each hypothesis: one for each of its positions.
 
     Args:
-        like: keys, which give type, device and the number of sentences; each sentence starts with
-            one hypothesis.
+        like: keys with the type, device and number of sentences; each sentence starts with one
+            hypothesis.
     """
 
     def __init__(self, like: Tensor) -> None:
@@ -98,35 +98,35 @@ class Ancestry:
 
     @property
     def allowed(self) -> Tensor | None:
-        """``[B, 1, k, columns]``: 0 where a hypothesis may see, minus infinity elsewhere; None
-        where it may see all."""
+        """``[B, 1, k, columns]``: 0 for columns that a hypothesis sees, minus infinity for others;
+        None if it sees all."""
         return None if self._all_own else self._mask.unsqueeze(1)
 
     def extend(self) -> None:
-        """Adds a position of each of the k hypotheses."""
+        """Adds a position for each of the k hypotheses."""
         batch_size, width, _ = self._mask.shape
         self._all_own = self._all_own and width == 1
         own = self._mask.new_full((width, width), -math.inf).fill_diagonal_(0.0)
         self._mask = torch.cat([self._mask, own.expand(batch_size, -1, -1)], dim=2)
 
     def reorder(self, parents: Tensor) -> None:
-        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was; ``[B, k]``, of any k."""
+        """Replaces hypothesis j by hypothesis ``parents[:, j]``, ``[B, k]``, for any k."""
         index = parents.unsqueeze(2).expand(-1, -1, self._mask.size(2))
         self._mask = self._mask.gather(1, index)
 
     def select(self, sentences: Tensor) -> None:
-        """Makes sentence i what sentence ``sentences[i]`` was."""
+        """Replaces sentence i by sentence ``sentences[i]``."""
         self._mask = self._mask.index_select(0, sentences)
 
 
 class LayerCache:
-    """One layer's keys and values, position by position and hypothesis by hypothesis (see
-    ``KeyValues``).
+    """One layer's keys and values (see ``KeyValues``): for each position, a column for each
+    hypothesis.
 
     Args:
-        memory: what the layer sees of the encoder's output.
-        columns: how many are likely to be needed.
-        ancestry: which of them a hypothesis may see; shared by all layers.
+        memory: the layer's keys and values of the encoder's output.
+        columns: expected number of columns.
+        ancestry: which columns a hypothesis sees; shared by all layers.
     """
 
     def __init__(self, memory: Memory, columns: int, ancestry: Ancestry) -> None:
@@ -139,7 +139,7 @@ class LayerCache:
     def self_attention(
         self, attention: MultiHeadAttention, projected: Tensor, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Takes up a position, ``[B, k, H * (2 K + d_v)]``; no weights."""
+        """Adds a position, ``[B, k, H * (2 K + d_v)]``, and attends; returns no weights."""
         q, k, v = attention.self_heads(projected)
         k, v = self._append(k, v)
         allowed = self._ancestry.allowed
@@ -156,7 +156,7 @@ class LayerCache:
         return self._memory.attend(attention, queries, need_weights)
 
     def _append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Takes up ``[B, H, k, K]``; returns all so far, ``[B, H, k * T, K]``, as views."""
+        """Appends ``[B, H, k, K]``; returns views of all so far, ``[B, H, k * T, K]``."""
         end = self._columns + k.size(2)
         if end > self._keys.size(2):
             capacity = max(end, 2 * self._keys.size(2))
@@ -168,14 +168,14 @@ class LayerCache:
         return self._keys[:, :, :end], self._values[:, :, :end]
 
     def select(self, sentences: Tensor) -> None:
-        """Makes sentence i what sentence ``sentences[i]`` was; also fewer or more of them."""
+        """Replaces sentence i by sentence ``sentences[i]``; their number may change."""
         self._memory.select(sentences)
         self._keys = self._keys.index_select(0, sentences)
         self._values = self._values.index_select(0, sentences)
 
 
 def widened(buffer: Tensor, columns: int) -> Tensor:
-    """``[B, H, c, K]`` with so many columns, the new ones zero: what is masked must be a number."""
+    """``[B, H, c, K]`` widened to ``columns`` by zeros: masked values must not be NaN."""
     wider = buffer.new_zeros(*buffer.shape[:2], columns, buffer.size(3))
     wider[:, :, : buffer.size(2)] = buffer
     return wider

@@ -16,17 +16,17 @@ from .scorers import Scorer
 
 @dataclass(frozen=True)
 class Rules:
-    """How to search; defaults are section 6.1's.
+    """The settings of a search; defaults are those of section 6.1.
 
     Attributes:
-        beam_size: hypotheses kept of each sentence, k.
-        length_penalty: lp of a length, end of sentence counted.
+        beam_size: hypotheses kept for each sentence, k.
+        length_penalty: lp of a length with end of sentence.
         stop_rule: see ``FinishedHypotheses``.
-        min_length: shortest hypothesis, end of sentence not counted.
-        unknown_penalty: taken from the log-probability of the unknown word.
+        min_length: minimum hypothesis length without end of sentence.
+        unknown_penalty: subtracted from the log-probability of the unknown word.
         eos, pad, unk: the special symbols.
-        sampling: how to draw k hypotheses at random; None: the likeliest are searched for. Draws
-            want the stop rule ``first-finished``, by which each of them ends.
+        sampling: how to draw k random hypotheses; None = beam search. Sampling needs the stop rule
+            ``first-finished``, with which every draw ends.
     """
 
     beam_size: int
@@ -40,7 +40,7 @@ class Rules:
     sampling: Sampling | None = None
 
     def biases(self, step: int) -> dict[int, float]:
-        """What is added to the log-probabilities of some tokens at a step, from 0."""
+        """Biases of the log-probabilities of some tokens at a step, counted from 0."""
         biases = {self.pad: -math.inf}
         if self.unknown_penalty:
             biases[self.unk] = -self.unknown_penalty
@@ -52,15 +52,15 @@ class Rules:
 def likeliest_tokens(
     rules: Rules, scorer: Scorer, tokens: Tensor, step: int, forced: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What may follow each of ``tokens``, ``[B, k]``.
+    """The likeliest successors of each of ``tokens``, ``[B, k]``.
 
     Args:
         step: from 0.
-        forced: the token that each sentence must take, ``[B]``, or -1; None where all may choose.
+        forced: the token that each sentence must take, ``[B]``, or -1; None = no token is forced.
 
     Returns:
-        Log-probabilities and classes of at most 2k, ``[B, k, 2k]``, and the log-probability
-        of the forced token, ``[B, k]``, which means nothing where none is forced.
+        Log-probabilities and classes of at most 2k successors, ``[B, k, 2k]``, and the
+        log-probability of the forced token, ``[B, k]``; undefined if no token is forced.
     """
     asked = _asked(tokens, forced)
     biases = rules.biases(step)
@@ -79,11 +79,11 @@ def likeliest_tokens(
 def drawn_tokens(
     rules: Rules, scorer: Scorer, tokens: Tensor, step: int, forced: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """What is drawn to follow each of ``tokens``, ``[B, j]``; see ``likeliest_tokens``.
+    """Draws a successor of each of ``tokens``, ``[B, j]``; see ``likeliest_tokens``.
 
     Returns:
         Log-probabilities and classes, ``[B, j, k / j]``: k for the empty hypothesis, then one for
-        each. A forced token is drawn wherever there is one.
+        each hypothesis. A forced token replaces the draw.
     """
     assert rules.sampling is not None
     asked = _asked(tokens, forced)
@@ -107,7 +107,7 @@ def drawn_tokens(
 
 
 def _asked(tokens: Tensor, forced: Tensor | None) -> Tensor:
-    """The forced token of each row, ``[B * k]``; any where there is none."""
+    """The forced token of each row, ``[B * k]``; arbitrary if none is forced."""
     if forced is None:
         return torch.zeros(tokens.numel(), dtype=torch.int64, device=tokens.device)
     return forced.clamp_min(0).repeat_interleave(tokens.size(1))

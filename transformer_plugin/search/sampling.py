@@ -13,8 +13,8 @@ class Sampling:
     """Which tokens may be drawn; all by default.
 
     Attributes:
-        top_k: the likeliest, so many.
-        top_p: the fewest likeliest whose probabilities sum up to it (Holtzman et al. 2020).
+        top_k: draw from the k likeliest.
+        top_p: draw from the fewest whose probabilities add up to p (Holtzman et al. 2020).
     """
 
     top_k: int | None = None
@@ -23,7 +23,7 @@ class Sampling:
     def draw(self, log_p: Tensor, number: int) -> tuple[Tensor, Tensor]:
         """Draws from each row of log-probabilities, ``[R, V]``, with replacement.
 
-        Random numbers are used as by fairseq, so that a seed gives the same draws.
+        Random numbers are used as in fairseq, so the same seed gives the same draws.
 
         Returns:
             Log-probabilities and classes of the draws, ``[R, number]``.

@@ -1,4 +1,4 @@
-"""Models that decode step by step, one or several of them, as beam search asks for them."""
+"""The scorers of beam search: one or several models that decode step by step."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .decoder_state import logit_chunks, start_decoding
 
 
 class Scores(NamedTuple):
-    """What follows some of the B * k hypotheses.
+    """Scores of the next token of some of the B * k hypotheses.
 
     Attributes:
-        rows: which ones.
-        logits: log-probabilities up to a constant a row, ``[r, V]``; may be changed, and hold until
-            the next ones are asked for.
-        log_total: the log of what the probabilities of a row sum up to, ``[r]``; None: of 1.
+        rows: which hypotheses.
+        logits: log-probabilities up to a constant for each row, ``[r, V]``; may be overwritten;
+            valid until the next chunk.
+        log_total: log of the sum of each row's probabilities, ``[r]``; None = the sum is 1.
     """
 
     rows: slice
@@ -30,23 +30,23 @@ class Scores(NamedTuple):
 
 
 class Scorer(Protocol):
-    """What beam search asks of a model, or of several together."""
+    """The interface of a model, or of several together, to beam search."""
 
     def step(self, tokens: Tensor) -> Iterator[Scores]:
-        """What follows each of ``tokens``, ``[B, k]``, some rows at a time."""
+        """Scores of the successors of ``tokens``, ``[B, k]``, in chunks of rows."""
 
     def reorder(self, parents: Tensor) -> None:
-        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was, ``[B, k]``."""
+        """Replaces hypothesis j by hypothesis ``parents[:, j]``, ``[B, k]``."""
 
     def select(self, sentences: Tensor) -> None:
-        """Keeps these sentences alone, ``[b]``."""
+        """Keeps only these sentences, ``[b]``."""
 
 
 class LanguageModel(Protocol):
-    """A model of the target language alone, beside a ``Scorer``."""
+    """A language model of the target side, used together with a ``Scorer``."""
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Log-probabilities of what follows each of ``tokens``, ``[B * k, V]``."""
+        """Log-probabilities of the successors of ``tokens``, ``[B * k, V]``."""
 
     def reorder(self, parents: Tensor) -> None:
         """See ``Scorer``."""
@@ -58,14 +58,14 @@ class LanguageModel(Protocol):
 class ModelScorer:
     """One model at the start of B source sentences.
 
-    Nothing in it leads back to it, so that its memory is free as soon as a search is over.
+    It is in no reference cycle, so its memory is freed as soon as a search is over.
 
     Args:
         decoder: in evaluation mode.
         project: its pre-softmax linear map.
         memory: the encoder's packed output, ``[N_s, D]``.
         packing: its layout.
-        num_hypotheses: of each sentence, k.
+        num_hypotheses: k, for each sentence.
         temperature: divides the logits.
     """
 
@@ -90,19 +90,19 @@ class ModelScorer:
             yield Scores(rows, logits)
 
     def reorder(self, parents: Tensor) -> None:
-        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was, ``[B, k]``."""
+        """Replaces hypothesis j by hypothesis ``parents[:, j]``, ``[B, k]``."""
         self.state.reorder(parents)
 
     def select(self, sentences: Tensor) -> None:
-        """Keeps these sentences alone, ``[b]``."""
+        """Keeps only these sentences, ``[b]``."""
         self.state.select(sentences)
 
 
 class EnsembleScorer:
-    """Several models; the mean of their probabilities.
+    """The mean of the probabilities of several models.
 
     Args:
-        scorers: one a model, at the start of the same sentences.
+        scorers: one for each model, at the start of the same sentences.
     """
 
     def __init__(self, scorers: Sequence[Scorer]) -> None:
@@ -120,19 +120,19 @@ class EnsembleScorer:
             scorer.reorder(parents)
 
     def select(self, sentences: Tensor) -> None:
-        """Each model keeps these sentences alone, ``[b]``."""
+        """Keeps only these sentences in each model, ``[b]``."""
         for scorer in self.scorers:
             scorer.select(sentences)
 
 
 class FusedScorer:
-    """Shallow fusion (Gulcehre et al. 2015): log-probabilities of a translation model and, times a
-    weight, of a language model. Their sum is no distribution.
+    """Shallow fusion (Gulcehre et al. 2015): log-probabilities of a translation model plus weighted
+    log-probabilities of a language model. The result is not normalised.
 
     Args:
         scorer: the translation model.
         language_model: at the start of the same sentences.
-        weight: of the language model.
+        weight: weight of the language model.
     """
 
     def __init__(self, scorer: Scorer, language_model: LanguageModel, weight: float) -> None:

@@ -1,4 +1,4 @@
-"""Several batches at once on a CPU, each in a thread of its own."""
+"""Processes several batches at once on a CPU, each in its own thread."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Result = TypeVar("Result")
 def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """``[function(item) for item in items]``, in as many threads as torch uses.
 
-    torch's operations, which release Python's lock, run in one thread each here. Where they are
-    small, that wastes less than two or more threads that wait for each other at the end of each.
+    Each torch operation, which releases Python's lock, runs in a single thread here. For small
+    operations this wastes less time than threads that wait for each other after each operation.
     """
     threads = torch.get_num_threads()
     workers = min(threads, len(items))
@@ -26,4 +26,4 @@ def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) ->
         with ThreadPoolExecutor(workers, initializer=lambda: torch.set_num_threads(1)) as pool:
             return list(pool.map(function, items))
     finally:
-        torch.set_num_threads(threads)  # of threads yet to come; this one never changed
+        torch.set_num_threads(threads)  # for later threads; this one is unchanged

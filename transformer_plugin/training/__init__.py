@@ -1,1 +1,1 @@
-"""What keeps a run of fairseq-train from losing anything."""
+"""Protects a run of fairseq-train against crashes, signals and numeric faults."""

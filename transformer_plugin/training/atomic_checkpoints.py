@@ -1,7 +1,7 @@
 """Makes fairseq write its checkpoints atomically.
 
-fairseq does not flush files to disk, and copies ``checkpoint_last.pt`` in place: a crash at that
-moment leaves half a file and nothing to resume from.
+fairseq does not flush files to disk, and copies ``checkpoint_last.pt`` in place: a crash during the
+copy leaves a truncated file and nothing to resume from.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _save(state: dict[str, Any], filename: str, async_write: bool = False) -> No
 
 
 class _AtomicPathManager(PathManager):
-    """fairseq's, with an atomic ``copy``."""
+    """fairseq's path manager, with an atomic ``copy``."""
 
     @staticmethod
     def copy(src_path: str, dst_path: str, overwrite: bool = False) -> bool:

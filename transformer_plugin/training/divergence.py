@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 WINDOW = 100  # time constant of the running mean, in updates
-RISE = 1.25  # divergence begins at so many times the lowest running mean
+RISE = 1.25  # limit, as a multiple of the lowest running mean
 
 
 class DivergenceDetector:

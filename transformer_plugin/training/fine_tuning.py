@@ -19,16 +19,50 @@ _REMEDY = (
 )
 
 
-def check_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
-    """Checks that the words of the data are those of the model that is fine-tuned: their number,
-    and where the base model's data is still there, each of them.
+# Settings of the plugin's model that may change when it is fine-tuned.
+_OF_TRAINING = {
+    *("_name", "dropout", "attention_dropout", "activation_dropout", "label_smoothing"),
+    *("initialisation", "fidelity", "checkpoint_activations"),
+    *("max_source_positions", "max_target_positions"),
+}
+
+
+def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Checks that the model is that of the checkpoint, also where the shapes of its tensors do not
+    tell, as of the number of heads.
 
     Args:
         path: of the base model's checkpoint.
         state: what it holds.
+        own: settings of the model to train.
 
     Raises:
-        CheckpointError: they are not.
+        CheckpointError: a setting differs.
+    """
+    base = (state.get("cfg") or {}).get("model") or {}
+    if "d_model" not in base or "d_model" not in own:  # not the plugin's
+        return
+    names = (base.keys() & own.keys()) - _OF_TRAINING
+    differ = sorted(name for name in names if str(base[name]) != str(own[name]))
+    if differ:
+        theirs = ", ".join(f"{name} {base[name]}" for name in differ)
+        ours = ", ".join(f"{name} {own[name]}" for name in differ)
+        raise CheckpointError(
+            f"{path}: the base model has {theirs}, and not {ours}: give ARCH, or --arch, and flags"
+            " as they were for the base run"
+        )
+
+
+def check_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
+    """Checks that the data and the base model have the same vocabulary: always its size, and each
+    word if the base model's data still exists.
+
+    Args:
+        path: the base model's checkpoint.
+        state: its contents.
+
+    Raises:
+        CheckpointError: the vocabularies differ.
     """
     if not isinstance(task, TranslationTask):
         return
@@ -59,15 +93,15 @@ def _check_each(file: Path, base: Dictionary, own: Dictionary) -> None:
 
 
 def check_origin(path: str, state: Mapping[str, Any], base: str) -> None:
-    """Checks that a run to continue is one that fine-tunes.
+    """Checks that the run to resume is a fine-tuning run.
 
     Args:
-        path: of its last checkpoint.
-        state: what it holds.
+        path: its last checkpoint.
+        state: the contents of that checkpoint.
         base: the checkpoint to fine-tune.
 
     Raises:
-        CheckpointError: it did not start from another model.
+        CheckpointError: the run did not start from another model.
     """
     settings = (state.get("cfg") or {}).get("checkpoint") or {}
     if settings.get("finetune_from_model") is None:

@@ -1,4 +1,4 @@
-"""Saves every ``--save-interval-updates``, at the end of an epoch too.
+"""Saves every ``--save-interval-updates``, also at the end of an epoch.
 
 If an interval and an epoch end with the same update, fairseq writes only the epoch's checkpoint, or
 none with ``--no-epoch-checkpoints``. The average of the last N intervals would miss that update.
@@ -17,7 +17,7 @@ from omegaconf import open_dict
 
 def saving_each_interval(save_checkpoint: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps fairseq's ``save_checkpoint``. If an interval and an epoch end together, it also writes
-    ``checkpoint_EPOCH_UPDATES.pt`` and removes old ones as ``--keep-interval-updates`` says."""
+    ``checkpoint_EPOCH_UPDATES.pt``, and removes old ones as set by ``--keep-interval-updates``."""
 
     @functools.wraps(save_checkpoint)
     def save(cfg: Any, trainer: Trainer, epoch_itr: Any, val_loss: float | None) -> Any:

@@ -1,4 +1,4 @@
-"""Finds the checkpoint to resume from: the newest that is whole."""
+"""Finds the checkpoint to resume from: the newest undamaged one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ logger = logging.getLogger(__name__)
 def newest_good(last: Path) -> Path:
     """The checkpoint to resume from.
 
-    It is ``last`` if that is whole or missing. If ``last`` is broken, it is the newest whole
-    checkpoint beside it that training can resume from, or ``last`` if there is none. Broken files
-    are renamed to ``NAME.broken``, and a warning is logged.
+    It is ``last`` if that is undamaged or missing. If ``last`` is broken, it is the newest
+    undamaged checkpoint in the same folder that training can resume from, or ``last`` if there is
+    none. Broken files are renamed to ``NAME.broken``, and a warning is logged.
     """
     if not last.exists() or not _set_aside_if_broken(last):
         return last

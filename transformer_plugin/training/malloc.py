@@ -22,5 +22,5 @@ def disable_trimming() -> bool:
         mallopt, trim = library.mallopt, library.malloc_trim
     except (AttributeError, OSError, TypeError):
         return False
-    trim(0)  # frees, for one, a model's float32 weights after they were rounded
+    trim(0)  # frees, for example, a model's float32 weights after rounding
     return bool(mallopt(_TRIM_THRESHOLD, _NEVER) and mallopt(_MMAP_THRESHOLD, _LARGEST))

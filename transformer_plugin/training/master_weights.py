@@ -1,7 +1,7 @@
 """Writes the float32 master weights of mixed-precision training to checkpoints, and reads them.
 
-fairseq saves the rounded weights. A resumed run would then differ from one without interruption,
-and an average would be one of rounded numbers.
+fairseq saves the rounded weights. A resumed run would then differ from an uninterrupted one, and
+averages would be computed from rounded weights.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def master_weights(optimizer: Any, model: nn.Module) -> list[Tensor]:
     """The float32 weights of each trained parameter; empty if the model is trained in float32.
 
     Args:
-        optimizer: of fairseq's trainer.
+        optimizer: the optimizer of fairseq's trainer.
     """
     return [master.data for master in _masters(optimizer, model)]
 
@@ -54,7 +54,7 @@ def weights_in(model: nn.Module, state: dict[str, Any]) -> list[Tensor]:
 def _in_float32(model: nn.Module, weights: list[Tensor]) -> nn.Module:
     """A copy of the model whose trained parameters are these tensors.
 
-    What is computed from parameters, as weight norm's ``weight``, deepcopy refuses: it is detached.
+    Tensors computed from parameters, such as weight norm's ``weight``, are detached for deepcopy.
     """
     parameters = zip(_trained(model), weights, strict=True)
     instead: dict[int, Tensor] = {id(p): nn.Parameter(w.detach()) for p, w in parameters}

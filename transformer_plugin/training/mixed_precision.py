@@ -16,9 +16,9 @@ from ..modules.adam import Adam, gradient_norm
 class FP16Optimizer(FairseqFP16Optimizer):
     """fairseq's optimizer for ``--bf16``: float32 master weights and moments, bf16 weights.
 
-    fairseq also keeps a float32 copy of the gradient and passes over it six times an update. Here
-    the gradient is converted and scaled where it is used. The class has the name of fairseq's,
-    because checkpoints store the name of the optimizer whose state they hold.
+    fairseq also keeps a float32 copy of the gradient and passes over it six times in each update.
+    Here the gradient is converted and scaled where it is used. The class has the same name as
+    fairseq's, because checkpoints store the class name of their optimizer.
     """
 
     _multiply_factor: Tensor | float  # scale of the gradients, applied by the next step

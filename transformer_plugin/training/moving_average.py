@@ -1,4 +1,4 @@
-"""``--store-ema`` for tied weights: fairseq would decay them once for each of their names."""
+"""``--store-ema`` for tied weights, which fairseq would decay once for each of their names."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 logger = logging.getLogger(__name__)
-FILE = "numeric_faults.jsonl"  # in --save-dir; one line a batch
+FILE = "numeric_faults.jsonl"  # in --save-dir; one line for each batch
 
 
 class NonFiniteGradientError(Exception):
@@ -34,7 +34,7 @@ class NumericFaults:
         """Records a skipped update.
 
         Args:
-            batches: of the update: ids of the sentences in the training set, and loss in nats.
+            batches: sentence ids in the training set and loss in nats of each batch of the update.
 
         Raises:
             SystemExit: the limit is exceeded.
@@ -65,5 +65,5 @@ class NumericFaults:
 
 
 def batch_losses(batches: Iterable[dict[str, Any]], loss: Any) -> list[tuple[list[int], float]]:
-    """Sentence ids and loss of each batch, by the function ``loss``."""
+    """Sentence ids and loss of each batch; ``loss`` computes the loss of a batch."""
     return [(batch["id"].tolist(), float(loss(batch))) for batch in batches if batch]

@@ -1,4 +1,4 @@
-"""Makes fairseq-train use the safe trainer, and stop on a signal."""
+"""Makes fairseq-train use ``SafeTrainer`` and stop on a signal."""
 
 from __future__ import annotations
 

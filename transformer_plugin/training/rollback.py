@@ -19,8 +19,8 @@ HALF = {"--fp16", "--memory-efficient-fp16", "--bf16", "--memory-efficient-bf16"
 
 
 def wider_precision(fp16: bool, bf16: bool) -> str | None:
-    """The precision to resume in on this machine: bf16 after fp16 on a GPU that has it, else fp32;
-    None if the run is in fp32 already."""
+    """The precision to resume in on this machine: bf16 after fp16 if the GPU supports it, else
+    fp32; None if the run is already in fp32."""
     if fp16 and torch.cuda.is_available() and torch.cuda.is_bf16_supported(False):
         return "bf16"
     return "fp32" if fp16 or bf16 else None
@@ -30,7 +30,7 @@ def command_in(precision: str, command: list[str]) -> list[str]:
     """The command line with another precision.
 
     Raises:
-        ValueError: it has no precision flag of fairseq.
+        ValueError: it has none of fairseq's precision flags.
     """
     changed = [word for word in command if word not in HALF]
     if changed == command:
@@ -46,7 +46,7 @@ def roll_back(
 
     Args:
         optimizer: name of the class that fairseq uses in ``precision``.
-        shapes: of the trained parameters.
+        shapes: shapes of the trained parameters.
 
     Raises:
         ValueError: see ``command_in``; nothing has been changed.

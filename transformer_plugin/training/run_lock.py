@@ -1,4 +1,4 @@
-"""One run at a time in a folder of checkpoints."""
+"""Allows only one training run at a time in a checkpoint folder."""
 
 from __future__ import annotations
 

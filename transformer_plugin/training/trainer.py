@@ -1,4 +1,4 @@
-"""fairseq's trainer with locks, whole checkpoints, and handling of faults and divergence."""
+"""fairseq's trainer with locks, safe checkpoints, and handling of faults and divergence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..task_config import VaswaniTranslationConfig
 from . import early_stopping, loading_threads
 from .atomic_checkpoints import remove_unfinished
 from .divergence import DivergenceDetector
-from .fine_tuning import check_origin, check_words
+from .fine_tuning import check_model, check_origin, check_words
 from .interruption import listen
 from .last_good import newest_good
 from .malloc import disable_trimming
@@ -47,9 +47,9 @@ class SafeTrainer(Trainer):
         if distributed_utils.is_master(cfg.distributed_training) and not cfg.checkpoint.no_save:
             hold_lock(self._folder)
             remove_unfinished(self._folder)
-        if cfg.dataset.update_ordered_indices_seed:  # else the seed of a resumed run's first epoch
+        if cfg.dataset.update_ordered_indices_seed:  # else the first epoch's seed is reused
             cfg.dataset.update_epoch_batch_itr = True
-        cfg.common.tpu = False  # fairseq takes --bf16 for a TPU, and crashes without one
+        cfg.common.tpu = False  # fairseq assumes a TPU with --bf16, and crashes without one
         super().__init__(cfg, task, *rest)
         if cfg.common.cpu:
             disable_trimming()
@@ -63,7 +63,7 @@ class SafeTrainer(Trainer):
 
     def _build_ema(self) -> None:
         if self.cfg.ema.store_ema:
-            if self.cfg.common.fp16 or self.cfg.common.bf16:  # where a small change rounds to none
+            if self.cfg.common.fp16 or self.cfg.common.bf16:  # small changes would round to zero
                 self.cfg.ema.ema_fp32 = True
             self._ema = TiedEMA(self._model, self.cfg.ema, self.device)
 
@@ -88,7 +88,7 @@ class SafeTrainer(Trainer):
             raise
         except SystemExit as error:
             raise SystemExit(f"{filename}: {error}") from None
-        except Exception as error:  # fairseq does not say why the model does not load
+        except Exception as error:  # fairseq hides why the model does not load
             if "Cannot load model parameters" in str(error):
                 raise SystemExit(f"{filename}: {in_one_line(error.__context__)}") from None
             with reported_in_one_line(filename):
@@ -105,6 +105,7 @@ class SafeTrainer(Trainer):
             return
         state = load(filename)
         if filename == base:
+            check_model(filename, state, self.cfg.model)
             check_words(filename, state, self.task)
         else:
             check_origin(filename, state, base)
@@ -235,5 +236,5 @@ class SafeTrainer(Trainer):
 
 
 def _option(task: Any, name: str) -> Any:
-    """An option of the plugin's task; its default where the task is fairseq's."""
+    """An option of the plugin's task; its default if the task is fairseq's."""
     return getattr(task.cfg, name, getattr(VaswaniTranslationConfig, name))

@@ -16,7 +16,7 @@ from ..throughput import batch_flops
 
 logger = logging.getLogger(__name__)
 TOLERANCE = 0.1  # of the paper's size
-_CHUNK = 1_000_000  # pairs at a time, to bound the memory
+_CHUNK = 1_000_000  # sentence pairs at a time, to limit memory
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ def update_size(
     target: np.ndarray,
     batches_an_update: int,
 ) -> UpdateSize:
-    """The mean update of an epoch; end-of-sentence symbols count.
+    """The mean update of an epoch, counting end-of-sentence symbols.
 
     Args:
         batches: indices of the sentence pairs in each batch.
         source: source length of every pair of the data, in tokens, ``[N]``.
         target: target length, ``[N]``.
-        batches_an_update: in all processes together.
+        batches_an_update: number of batches in an update, over all processes.
     """
     updates = -(-len(batches) // batches_an_update)
     pairs = np.concatenate([np.asarray(batch) for batch in batches])
@@ -71,7 +71,7 @@ def update_size(
 
 
 def log_update_size(found: UpdateSize, arch: str) -> None:
-    """Logs it, as a warning if a model of the paper is not trained with the paper's batch size."""
+    """Logs it; warns if a model of the paper is not trained with the paper's batch size."""
     if is_papers_model(arch) and not found.matches_paper:
         share = found.target_tokens / BATCH_PAIRS
         logger.warning(

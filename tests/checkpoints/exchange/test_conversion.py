@@ -251,5 +251,5 @@ def test_a_tensor_too_few_or_of_another_size_is_named(stock):
 
 
 def test_a_checkpoint_of_the_same_side_is_refused(stock):
-    with pytest.raises(CheckpointError, match="stock fairseq's already"):
+    with pytest.raises(CheckpointError, match="already stock fairseq's"):
         convert(stock[2], "stock")

@@ -103,7 +103,7 @@ def test_a_target_that_exists_is_replaced_by_force_alone(export, tmp_path, capsy
     assert export("ctranslate2")[1] == 0
     (tmp_path / "out/mine.txt").touch()
     assert export("ctranslate2")[1] == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert (tmp_path / "out/mine.txt").exists()
     assert export("ctranslate2", "--force", "--quantization", "int8")[1] == 0
     assert not (tmp_path / "out/mine.txt").exists()
@@ -114,7 +114,7 @@ def test_force_replaces_no_other_folder(export, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/thesis.tex").touch()
     assert export("ctranslate2", "--force")[1] == 2
-    assert "is no exported model" in capsys.readouterr().err
+    assert "is not an exported model" in capsys.readouterr().err
     assert (tmp_path / "out/thesis.tex").exists()
 
 

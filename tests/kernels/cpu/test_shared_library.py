@@ -111,7 +111,7 @@ def test_what_belongs_to_another_user_is_not_loaded(home):
     start(home)
     os.chown(kept(home), OTHER_USER, OTHER_USER)
     answer, log = start(home)
-    assert answer == 42 and len(log) == 1 and "others can write it" in log[0]
+    assert answer == 42 and len(log) == 1 and "others can write to it" in log[0]
     assert kept(home).stat().st_uid == os.geteuid()
 
     os.chown(cache_of(home), OTHER_USER, OTHER_USER)

@@ -164,7 +164,7 @@ def test_bytes_that_are_no_text_are_passed_over(log, tmp_path):
 
 def test_a_file_that_is_no_log_is_refused(tmp_path):
     (tmp_path / "train.log").write_text("Generate test with beam=4: BLEU4 = 30\n")
-    with pytest.raises(ValueError, match=r"train\.log: neither settings nor progress"):
+    with pytest.raises(ValueError, match=r"train\.log: no settings or progress"):
         read_log(tmp_path / "train.log")
 
 

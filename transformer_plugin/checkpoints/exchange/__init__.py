@@ -1,1 +1,1 @@
-"""Checkpoints of and for other software: stock fairseq, CTranslate2, Hugging Face."""
+"""Exchanges checkpoints with other software: stock fairseq, CTranslate2, Hugging Face."""

@@ -33,12 +33,12 @@ _STOCK_TASK = {"fp16": False, "cpu": False, "fidelity": "fairseq"}
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """A checkpoint's contents; fairseq upgrades those of its older releases.
+    """The contents of a checkpoint; fairseq upgrades those of its older releases.
 
     Raises:
         FileNotFoundError: there is no such file.
-        CheckpointError: it is damaged, or no checkpoint of fairseq-train, or its tensors are not
-            those of its settings.
+        CheckpointError: it is damaged, not a checkpoint of fairseq-train, or its tensors do not
+            match its settings.
     """
     state = load(path)
     if isinstance(state, dict) and isinstance(state.get("args"), Namespace):
@@ -59,10 +59,10 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
-    """Converts a checkpoint; the tensors of model and optimizer keep every bit.
+    """Converts a checkpoint; the values of model and optimizer tensors do not change.
 
     Args:
-        state: from ``read``.
+        state: the result of ``read``.
         to: ``stock`` or ``plugin``.
 
     Raises:
@@ -74,11 +74,11 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
     is_ours = isinstance(header, dict) and str(header.get("_name", "")).startswith("vaswani_")
     if is_ours != (to == "stock"):
         raise CheckpointError(
-            f"the checkpoint is {'the plugin' if is_ours else 'stock fairseq'}'s already"
+            f"the checkpoint is already {'the plugin' if is_ours else 'stock fairseq'}'s"
         )
     if is_ours:
         settings, tables = with_learned_positions(completed_settings(header))
-        if tables:  # of which the optimizer has no state
+        if tables:  # the optimizer has no state for them
             state = {**state, "model": {**state["model"], **tables}, "last_optimizer_state": None}
     else:
         args = header if isinstance(header, Namespace) else Namespace(**header)
@@ -107,8 +107,8 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
         converted["cfg"]["common"] = {**cfg["common"], "user_dir": None}
     optimizer = state.get("last_optimizer_state")
     if optimizer is not None:
-        # The optimizer's tensors have no names. Their order is known only if the model's names are
-        # today's. Before fairseq 0.10 a tied output projection was not stored.
+        # The optimizer's tensors have no names. Their order is known only if the model has current
+        # names. Before fairseq 0.10 a tied output projection was not stored.
         new = model.keys() - state["model"].keys()
         tied = set() if settings["untie_embeddings"] else {"decoder.output_projection.weight"}
         if is_adam(optimizer) and new <= tied:
@@ -142,7 +142,7 @@ def main(args: argparse.Namespace) -> None:
     save(converted, args.output)
     print(f"checkpoint for {args.to}: {args.output}")
     if state.get("last_optimizer_state") and not converted.get("last_optimizer_state"):
-        print("note: the optimizer's state is left out: it is not Adam's, or of other parameters")
+        print("note: the optimizer state is omitted: it is not Adam's, or of other parameters")
     flags = ["--restore-file", args.output, *resume_flags(converted["cfg"], args.to)]
     plugin = "" if args.to == "stock" else ' --user-dir "$(transformer-plugin path)"'
     print(f"to resume training: fairseq-train DATA-BIN {shlex.join(flags)}{plugin}")
@@ -150,13 +150,13 @@ def main(args: argparse.Namespace) -> None:
         settings = completed_settings(state["cfg"]["model"])
         if settings["positional_encoding"] in ("paper", "t2t"):
             print(
-                "note: stock fairseq has this positional encoding as a table that it learns on:"
+                "note: stock fairseq stores this positional encoding as a table, which it trains:"
                 f" sources of up to {settings['max_source_positions']:,} tokens, targets of up to"
                 f" {settings['max_target_positions']:,}"
             )
         if settings["layer_norm_eps"] != 1e-5:
-            print("note: stock fairseq's norms have an epsilon of 1e-5: logits differ by as much")
+            print("note: stock fairseq's norms use an epsilon of 1e-5: logits differ by about 1e-5")
         print(
-            "note: length penalty, stop rule and maximum length are options of search, not of the"
+            "note: length penalty, stop rule and maximum length are search options, not part of the"
             " checkpoint: stock fairseq has no GNMT penalty ((5 + len) / 6)^alpha, only len^alpha"
         )

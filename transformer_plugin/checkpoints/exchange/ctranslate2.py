@@ -16,8 +16,8 @@ QUANTIZATIONS = (
     *("int8", "int8_float32", "int8_float16", "int8_bfloat16"),
     *("int16", "float16", "bfloat16", "float32"),
 )
-# Length of a table for an encoding of any length: four times the tokens that CTranslate2 reads of a
-# sentence by default. It refuses longer sentences with an error that names the number.
+# Table length for encodings without a maximum: four times CTranslate2's default limit of tokens per
+# sentence. Its error message for longer sentences gives the limit.
 _LONGEST = 4096
 
 
@@ -71,7 +71,7 @@ def build_spec(state: dict[str, Any], data: str | Path) -> Any:
 
 
 def _positions(cfg: dict[str, Any], model: dict[str, Tensor], side: str) -> Tensor:
-    """The encodings of a sentence's positions, beginning with its first token."""
+    """The encodings of a sentence's positions, starting with its first token."""
     kind, after_padding = cfg["positional_encoding"], 2  # fairseq's padding is symbol 1
     if kind == "learned":
         return model[f"{side}.embed_positions.weight"][after_padding:]
@@ -126,8 +126,8 @@ def write(state: dict[str, Any], folder: Path, data: str | Path, quantization: s
     spec.optimize(quantization=quantization)
     spec.save(str(folder))
     return (
-        "the GNMT length penalty is not carried over: CTranslate2 has only len^alpha. It searches"
-        " as --length-penalty fairseq --stop-rule first-finished with length_penalty=alpha,"
-        " patience=1. It cuts sources after max_input_length tokens (default 1024), and refuses"
-        f" sources of more than {longest}"
+        "the GNMT length penalty is not exported: CTranslate2 has only len^alpha. With"
+        " length_penalty=alpha, patience=1 it searches like --length-penalty fairseq --stop-rule"
+        " first-finished. It truncates sources to max_input_length tokens (default 1024), and"
+        f" refuses sources of more than {longest}"
     )

@@ -20,25 +20,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quantization",
         choices=ctranslate2.QUANTIZATIONS,
-        help="CTranslate2's; default: as the weights",
+        help="of CTranslate2; default: the type of the weights",
     )
-    parser.add_argument("--force", action="store_true", help="replace OUT-DIR where it exists")
+    parser.add_argument("--force", action="store_true", help="replace an existing OUT-DIR")
 
 
 def main(args: argparse.Namespace) -> None:
-    """Writes the model's directory beside OUT-DIR and moves it there when it is whole.
+    """Writes a temporary directory beside OUT-DIR and renames it when it is complete.
 
     Raises:
-        FileExistsError: OUT-DIR exists, without ``--force``, or is no exported model.
-        NoSuchForm: an option of the model that the other software does not have.
+        FileExistsError: OUT-DIR exists without ``--force``, or is not an exported model.
+        NoSuchForm: the other software does not support an option of the model.
     """
     output = Path(args.output)
     if output.exists() and not args.force:
-        raise FileExistsError(f"{output} exists already: give another name, or --force")
+        raise FileExistsError(f"{output} already exists: give another name, or --force")
     if output.exists() and not (output / "config.json").is_file():
-        raise FileExistsError(f"{output} is no exported model, and --force replaces nothing else")
+        raise FileExistsError(f"{output} is not an exported model; --force replaces nothing else")
     if args.quantization and args.to != "ctranslate2":
-        raise ValueError("--quantization is CTranslate2's: leave it out with --to huggingface")
+        raise ValueError("--quantization is for CTranslate2 only: omit it with --to huggingface")
     state = read(args.input)
     try:
         state = _of_the_plugin(state)

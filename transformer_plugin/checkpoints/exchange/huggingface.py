@@ -1,7 +1,7 @@
 """Writes a plugin model for Hugging Face's transformers.
 
 Its classes FSMT and M2M100 are fairseq's Transformer with post-norm and pre-norm, with fairseq's
-names of tensors. Their positional encodings are computed, and the epsilon of their norms is fixed.
+tensor names. They compute their positional encodings, and the epsilon of their norms is fixed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..dictionaries import dictionary_symbols, languages
 from .stock_settings import NoSuchForm, completed_settings
 
 _SYMBOLS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
-# fairseq's rules: stop with as many hypotheses as the beam, at least one word, no padding.
+# fairseq's rules: stop after as many hypotheses as the beam size; at least one word; no padding.
 _SEARCH = {"early_stopping": True, "min_new_tokens": 1, "suppress_tokens": [1], "max_length": 200}
 _NEEDS: dict[str, tuple[object, str]] = {
     "positional_encoding": ("fairseq", "their encodings are fairseq's: in halves, from position 2"),
-    "layer_norm_eps": (1e-5, "the epsilon of their norms is 1e-5 and no option"),
+    "layer_norm_eps": (1e-5, "the epsilon of their norms is always 1e-5"),
     "attention_score": ("scaled_dot", "their attention is the scaled dot product"),
     "attention_window": (0, "their attention has no window"),
 }
@@ -53,8 +53,8 @@ def write(state: dict[str, Any], folder: Path, data: str | Path) -> str:
     ):
         (folder / name).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
     return (
-        "there is no tokenizer: split text with the run's subword model, append </s>, and look the"
-        " subwords up in vocab-src.json. The GNMT length penalty is not carried over"
+        "there is no tokenizer: split text with the run's subword model, append </s>, and look up"
+        " the subwords in vocab-src.json. The GNMT length penalty is not exported"
     )
 
 
@@ -75,7 +75,7 @@ def _check(cfg: dict[str, Any]) -> None:
         reasons.append("separate embeddings (M2M100, the pre-norm class, shares one)")
     if reasons:
         raise NoSuchForm(
-            "no class of transformers represents the model exactly; FSMT and M2M100 come nearest,"
+            "no class of transformers represents the model exactly; FSMT and M2M100 are closest,"
             f" except for {'; '.join(reasons)}. Use --to ctranslate2"
         )
 
@@ -105,7 +105,7 @@ def _configuration(
 
 def _tensors(model: dict[str, Tensor], pre_norm: bool) -> dict[str, Tensor]:
     named = {f"model.{name}": tensor for name, tensor in model.items()}
-    if pre_norm:  # M2M100 keeps its one embedding once
+    if pre_norm:  # M2M100 stores its shared embedding once
         named["model.shared.weight"] = named.pop("model.encoder.embed_tokens.weight")
         del named["model.decoder.embed_tokens.weight"]
         del named["model.decoder.output_projection.weight"]

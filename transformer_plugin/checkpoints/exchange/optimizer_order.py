@@ -1,4 +1,4 @@
-"""Reorders Adam's state between the plugin's parameters, some of them fused, and fairseq's."""
+"""Reorders Adam's state between fairseq's parameters and the plugin's, some of which are fused."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _GROUP = ("lr", "betas", "eps", "weight_decay")
 
 
 def is_adam(state: dict[str, Any]) -> bool:
-    """Whether an optimizer's state can be Adam's; before the first update it is empty."""
+    """Whether an optimizer state can be Adam's; it is empty before the first update."""
     entries = state.get("state", {}).values()
     return "state" in state and all({"step", "exp_avg", "exp_avg_sq"} <= set(e) for e in entries)
 
 
 def reorder(state: dict[str, Any], ours: Shapes, stock: Shapes, to: str) -> dict[str, Any]:
-    """Adam's state for the other side's parameters, also as the one flat vector of FP16Optimizer.
+    """Adam's state for the other side's parameters; also for FP16Optimizer's single flat vector.
 
     Args:
-        state: of the optimizer.
+        state: the optimizer state.
         ours: the plugin's parameters in order.
         stock: stock fairseq's parameters in order.
         to: ``stock`` or ``plugin``.
@@ -45,7 +45,7 @@ def reorder(state: dict[str, Any], ours: Shapes, stock: Shapes, to: str) -> dict
     for (name, shape), stored in zip(before.items(), found, strict=False):
         if stored != shape:
             raise CheckpointError(
-                f"the optimizer's state of {name} is {list(stored)}, not {list(shape)} as the"
+                f"the optimizer's state of {name} is {list(stored)}, not {list(shape)} like the"
                 " parameter: it is of another model"
             )
     named: dict[str, dict[str, Tensor]] = {}

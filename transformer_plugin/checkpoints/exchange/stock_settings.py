@@ -14,9 +14,9 @@ from torch.nn.functional import pad
 from ...config import completed
 from ...modules.positional_encoding import positional_encoding, positional_encoding_halves
 
-# Values of options without which the two models do not compute the same.
+# Option values with which the two models compute the same.
 _PLUGIN_NEEDS = {
-    "layer_norm_eps": (1e-5, 1e-6),  # stock's; and the paper's, which changes logits by 1e-5
+    "layer_norm_eps": (1e-5, 1e-6),  # stock's; the paper's changes logits by 1e-5
     "attention_score": ("scaled_dot",),
     "attention_window": (0,),
 }
@@ -42,7 +42,7 @@ _STOCK_NEEDS = {
     "quant_noise_scalar": 0,
     "base_layers": 0,
 }
-_BEFORE_THE_FIRST = 2  # rows of a table of learned positions that fairseq does not use
+_BEFORE_THE_FIRST = 2  # unused first rows of fairseq's table of learned positions
 _BOTH_SIDES = ("embed_dim", "ffn_embed_dim", "attention_heads", "normalize_before", "learned_pos")
 
 
@@ -51,7 +51,7 @@ class NoSuchForm(ValueError):
 
 
 def completed_settings(model: dict[str, Any]) -> dict[str, Any]:
-    """A plugin model's settings, with the defaults of fields newer than its checkpoint."""
+    """A plugin model's settings, with defaults for fields newer than its checkpoint."""
     return dict(cast("dict[str, Any]", completed(model)))
 
 
@@ -88,7 +88,7 @@ def to_stock(model: dict[str, Any]) -> Namespace:
 
 def with_learned_positions(cfg: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """A plugin model's settings with an encoding that stock fairseq has, and the tensors that this
-    adds: a table of sinusoids that stock does not compute is one of learned positions there."""
+    adds: sinusoids that stock does not compute become a table of learned positions."""
     rows = {"paper": positional_encoding, "t2t": positional_encoding_halves}
     if cfg["positional_encoding"] not in rows:
         return cfg, {}

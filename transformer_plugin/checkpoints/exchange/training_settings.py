@@ -13,12 +13,12 @@ from .stock_settings import completed_settings
 Section = dict[str, Any]
 
 _LOSSES = {"label_smoothed_cross_entropy", "cross_entropy"}
-_CLASSES = {  # in optimizer_history; stock's: the plugin's
+_CLASSES = {  # in optimizer_history: from stock to the plugin
     "LabelSmoothedCrossEntropyCriterion": "VaswaniCrossEntropy",
     "CrossEntropyCriterion": "VaswaniCrossEntropy",
     "FairseqAdam": "VaswaniAdam",
 }
-_STOCK_CLASSES = {  # the plugin's: stock's
+_STOCK_CLASSES = {  # from the plugin to stock
     "VaswaniCrossEntropy": "LabelSmoothedCrossEntropyCriterion",
     "VaswaniAdam": "FairseqAdam",
 }
@@ -84,7 +84,7 @@ def resume_flags(cfg: dict[str, Any], to: str) -> list[str]:
 
 
 def _model_flags(model: Any, to: str) -> list[str]:
-    """The architecture, and each setting that is not its default."""
+    """The architecture, and each setting that differs from its default."""
     if to == "stock":
         widths = _only(vars(model), "encoder_embed_dim", "encoder_ffn_embed_dim")
         defaults = Namespace(**widths)
@@ -112,7 +112,7 @@ def _flag(name: str, value: object) -> list[str]:
 
 
 def _inverse_sqrt(noam: Section) -> Section:
-    """fairseq's schedule with the peak of noam. Its rates come one update later than noam's."""
+    """fairseq's schedule with the peak of noam. It lags one update behind noam."""
     peak = noam["lr"][0] * noam["d_model"] ** -0.5 * noam["warmup_updates"] ** -0.5
     kept = _only(noam, "warmup_updates")
     return {**kept, "_name": "inverse_sqrt", "warmup_init_lr": -1.0, "lr": [peak]}

@@ -1,4 +1,4 @@
-"""Kernels for CPUs: compiled C++ (``csrc/``), and what oneDNN and MKL do faster than torch."""
+"""CPU kernels: compiled C++ (``csrc/``), and oneDNN and MKL where they are faster than torch."""
 
 from . import (  # noqa: F401
     attention,

@@ -1,4 +1,4 @@
-"""Attention over packed rows on a CPU: padding is neither made nor passed over."""
+"""Attention over packed rows on a CPU, without padding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .library import is_supported, run
 
 
 class _Sentences(ctypes.Structure):
-    """``struct Sentences``; strides count numbers, not bytes."""
+    """``struct Sentences``; strides count elements, not bytes."""
 
     _fields_ = [
         *((name, c_int64) for name in ("count", "heads", "d_k", "d_v")),
@@ -54,7 +54,7 @@ def packed_attention(
     layout: Layout,
     need_weights: bool,
 ) -> tuple[Tensor, None]:
-    """See ``sentence_attention``; 0 for idle rows, and where there is no key."""
+    """See ``sentence_attention``; zeros for idle rows and for sentences without keys."""
     rows = rows.contiguous()
     memory = None if memory_rows is None else memory_rows.contiguous()
     sentences = _Sentences(
@@ -69,7 +69,7 @@ def packed_attention(
 
 
 class _CompiledAttention(torch.autograd.Function):
-    """Keeps the projections alone; the weights are computed again on the way back."""
+    """Saves only the projections; backward recomputes the weights."""
 
     @staticmethod
     def forward(
@@ -104,7 +104,7 @@ class _CompiledAttention(torch.autograd.Function):
 
 
 def _clear_idle(rows: Tensor, packing: Packing) -> None:
-    """Sets the rows behind those of the sentences to 0."""
+    """Sets the rows after those of the sentences to 0."""
     rows[int(packing.offsets[-1]) :] = 0
 
 

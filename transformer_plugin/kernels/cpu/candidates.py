@@ -14,7 +14,7 @@ from .library import SUFFIXES, address, is_supported, kernels
 
 
 def _supports(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor) -> bool:
-    # It looks at the largest logits alone, so that a class must not gain by its bias.
+    # It considers only the largest logits, so no bias may be positive.
     return (
         logits.is_contiguous()
         and is_supported(logits)
@@ -34,7 +34,7 @@ def likeliest_in_one_pass(
         torch.empty(rows, k, dtype=torch.int64),
         torch.empty(rows, dtype=torch.float32),
     )
-    asked = asked.contiguous()  # held here until the call is over
+    asked = asked.contiguous()  # referenced here until the call ends
     getattr(kernels(), f"likeliest_{SUFFIXES[logits.dtype]}")(
         *(*map(c_int64, (rows, num_classes, k, len(biases))), biased, bias),
         *map(address, (logits, asked, *found)),

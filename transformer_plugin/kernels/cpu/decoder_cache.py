@@ -1,4 +1,4 @@
-"""Step-by-step decoding by compiled kernels: nothing that a decoder remembers is ever copied."""
+"""Step-by-step decoding with compiled kernels; cached keys and values are never copied."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .library import SUFFIXES, address, kernels
 
 
 class _Attention(ctypes.Structure):
-    """``struct Attention``; strides count numbers, not bytes."""
+    """``struct Attention``; strides count elements, not bytes."""
 
     _fields_ = [
         *((name, c_int64) for name in ("queries", "heads", "d_k", "d_v")),
@@ -67,13 +67,12 @@ def start(
 class TableCache:
     """A KV cache (see ``KVCache``) as tables of rows.
 
-    The rows of a step stay where their projection put them; what a hypothesis sees is told by
-    the number of its own row at each step, and of the encoder's output by its first row and
-    its length.
+    The rows of a step are not moved. A table holds the row of each hypothesis at each step; each
+    sentence has its first row of the encoder's output and its length.
 
     Args:
-        memories: the packed encoder output's keys and values, ``[N_s, H * (K + d_v)]``, one a
-            layer.
+        memories: each layer's keys and values of the packed encoder output,
+            ``[N_s, H * (K + d_v)]``.
         packing: their layout.
     """
 
@@ -85,11 +84,11 @@ class TableCache:
 
     @property
     def room(self) -> int:
-        """All positions so far, and that of the step being made, are below it."""
+        """Exceeds all positions so far, including that of the current step."""
         return self.ancestors.size(2)
 
     def extend(self) -> Tensor:
-        """Takes up a position of each live hypothesis, before the layers; its number, ``[1]``."""
+        """Adds a position for each live hypothesis, before the layers; its number, ``[1]``."""
         batch_size, width, position = self.ancestors.shape
         own = torch.arange(batch_size * width, dtype=torch.int32).view(batch_size, width, 1)
         self.ancestors = torch.cat([self.ancestors, own], dim=2)
@@ -107,12 +106,12 @@ class TableCache:
 
 
 class TableLayerCache:
-    """One layer's (see ``KeyValues``).
+    """One layer's keys and values (see ``KeyValues``).
 
     Args:
-        cache: the tables, shared by all layers; it holds them, so they must not hold it.
+        cache: the tables, shared by all layers; referenced weakly, because it references them.
         memory: keys and values of the encoder's output, ``[N_s, H * (K + d_v)]``.
-        max_length: of a source sentence.
+        max_length: length of the longest source sentence.
     """
 
     def __init__(self, cache: TableCache, memory: Tensor, max_length: int) -> None:
@@ -154,7 +153,7 @@ def _attend(
     row_numbers: Tensor,
     lengths: Tensor | None = None,
 ) -> Tensor:
-    """The context of queries ``[B, k, H * K, or more]`` (see ``attend_rows`` in C++)."""
+    """The context of queries ``[B, k, H * K or wider]`` (see ``attend_rows`` in C++)."""
     out = q.new_empty(*q.shape[:2], attention.num_heads * attention.d_v)
     numbers.queries = q.size(0) * q.size(1)
     numbers.heads, numbers.d_k, numbers.d_v = attention.num_heads, attention.d_k, attention.d_v

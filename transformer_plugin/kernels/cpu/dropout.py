@@ -1,4 +1,4 @@
-"""Dropout whose random numbers cost little on a CPU."""
+"""Dropout with cheap random numbers on a CPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cheap_dropout(x: Tensor, rate: float) -> Tensor:
 
 
 def kept(like: Tensor, rate: float) -> Tensor:
-    """Ones, and zeros with probability ``rate``, of the shape and type of ``like``."""
+    """A mask like ``like``: 0 with probability ``rate``, else 1."""
     words = torch.empty((like.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     lanes = words.view(torch.int16)[: like.numel()].view(like.shape)
     mask = torch.empty(like.shape, dtype=like.dtype)

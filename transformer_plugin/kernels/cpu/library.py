@@ -1,4 +1,4 @@
-"""The kernels in C++ (``csrc/``), compiled on first use for the machine at hand."""
+"""The C++ kernels (``csrc/``), compiled on first use for the present machine."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ logger = logging.getLogger(__name__)
 FOLDER = Path(__file__).parent
 SOURCES = sorted(FOLDER.glob("csrc/*.cpp"))
 HEADERS = sorted(FOLDER.glob("csrc/*.h"))
-LANES = 16  # numbers that they take at once, at most
+LANES = 16  # largest vector width of the kernels
 SUFFIXES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 _FLAGS = ["-std=c++17", "-shared", "-fPIC"]
 _FLAGS += ["-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno"]
 
 
 def is_supported(rows: Tensor, *widths: int) -> bool:
-    """Whether there are kernels here, for rows of this kind with parts of these widths."""
+    """Whether the kernels exist and support these rows, with parts of these widths."""
     return (
         rows.device.type == "cpu"
         and rows.dtype in SUFFIXES
@@ -40,14 +40,14 @@ def is_supported(rows: Tensor, *widths: int) -> bool:
 
 
 def address(tensor: Tensor | None) -> c_void_p:
-    """Where its first number is; null without a tensor."""
+    """The address of the first element; null for None."""
     return c_void_p(None if tensor is None else tensor.data_ptr())
 
 
 def run(
     name: str, dtype: torch.dtype, numbers: ctypes.Structure, tensors: Sequence[Tensor | None]
 ) -> None:
-    """Calls a kernel for numbers of this type, in as many threads as torch has."""
+    """Calls the kernel ``name`` for ``dtype``, with torch's number of threads."""
     kernel = getattr(kernels(), f"{name}_{SUFFIXES[dtype]}")
     threads = c_int64(torch.get_num_threads())
     kernel(byref(numbers), _openmp_entry_point(), threads, *map(address, tensors))
@@ -55,19 +55,19 @@ def run(
 
 @functools.cache
 def _openmp_entry_point() -> c_void_p:
-    """Of the OpenMP library that torch brings along; null without one."""
+    """The entry point of the OpenMP library that torch loads; null if there is none."""
     parallel = getattr(ctypes.CDLL(None), "GOMP_parallel", None)
     return c_void_p() if parallel is None else ctypes.cast(parallel, c_void_p)
 
 
 @functools.cache
 def kernels() -> ctypes.CDLL | None:
-    """The kernels; None where ``TRANSFORMER_PLUGIN_COMPILED`` is 0 or there is no compiler."""
+    """The kernels; None if ``TRANSFORMER_PLUGIN_COMPILED`` is 0 or there is no compiler."""
     if os.environ.get("TRANSFORMER_PLUGIN_COMPILED", "1") == "0":
         return None
     machine = repr((torch.__version__, platform.machine(), processor.features()))
     try:
         return shared_library.load("kernels", SOURCES, HEADERS, _FLAGS, machine)
     except OSError as error:
-        logger.warning("going on without compiled kernels, which is slower: %s", error)
+        logger.warning("continuing without compiled kernels, which is slower: %s", error)
         return None

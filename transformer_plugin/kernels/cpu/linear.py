@@ -1,5 +1,5 @@
-"""Linear maps whose bias and ReLU cost no pass of their own, made in the type and by the library
-that are fastest."""
+"""Linear maps with fused bias and ReLU, computed in the fastest data type by the fastest
+library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
         return False
     if x.dtype == weight.dtype == torch.bfloat16:
         return onednn.multiplies(weight) or product_type(weight) == torch.float32
-    # A step of decoding has another number of rows each time, which training has not.
+    # Only in training: each decoding step has a different number of rows.
     return (
         x.dtype == weight.dtype == torch.float32
         and torch.is_grad_enabled()
@@ -41,7 +41,7 @@ def fused_linear(layer: nn.Linear, x: Tensor, relu: bool = False) -> Tensor:
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
-    """In the type of ``x``, whatever type it is multiplied in."""
+    """The map in the type of ``x``, whatever the type of the product."""
     wide = product_type(weight)
     x_wide, matrix, constant = x.to(wide), weight.to(wide), bias.to(wide)
     if onednn.multiplies(matrix):
@@ -51,7 +51,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
 
 
 class _Linear(torch.autograd.Function):
-    """Keeps nothing in the type of the products, where that is a wider one."""
+    """Saves no tensor for backward in the type of the products, which may be wider."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:

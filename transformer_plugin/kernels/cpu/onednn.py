@@ -1,5 +1,5 @@
-"""Products by oneDNN where torch would take longer: it has bias and ReLU of bf16 made by passes of
-their own, and gives float32 to MKL, which is at its best on Intel's processors alone."""
+"""Matrix products with oneDNN where torch is slower: torch computes bias and ReLU in bf16 in
+separate passes, and uses MKL for float32, which is fastest on Intel's processors only."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor
 from ... import processor
 from ...modules.products import product_type
 
-# oneDNN compiles a kernel for each new shape, so that few numbers of rows are to occur.
+# oneDNN compiles a kernel for each new shape, so the number of rows should take few values.
 ROW_MULTIPLE = 32
 
 
 def multiplies(matrix: Tensor) -> bool:
-    """Whether products with such a matrix are to be oneDNN's."""
+    """Whether oneDNN should compute products with ``matrix``."""
     if matrix.device.type != "cpu" or torch.compiler.is_compiling() or not _is_at_hand():
         return False
     wanted = product_type(matrix)
@@ -26,30 +26,30 @@ def multiplies(matrix: Tensor) -> bool:
 
 
 def packs(matrix: Tensor) -> bool:
-    """Whether oneDNN multiplies with such a matrix faster once it is packed."""
+    """Whether oneDNN multiplies faster by ``matrix`` once it is packed."""
     is_cpu = matrix.device.type == "cpu"
     has_type = matrix.dtype == torch.float32 or _has_bf16()
     return is_cpu and has_type and _is_at_hand() and not torch.compiler.is_compiling()
 
 
 def pack(weight: Tensor, rows: int) -> Tensor:
-    """The matrix ``[out, in]`` of ``affine``, laid out for products with about so many rows."""
+    """The matrix ``[out, in]`` of ``affine``, packed for products with about ``rows`` rows."""
     found: Tensor = torch.ops.mkldnn._reorder_linear_weight.default(weight.detach(), rows)
     return found
 
 
 def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
-    """``left right`` of ``[N, K]`` and ``[K, M]``; in ``out`` unless oneDNN makes it in float32."""
+    """``left right`` of ``[N, K]`` and ``[K, M]``; in ``out`` unless oneDNN computes it."""
     if left.dtype == torch.float32 and multiplies(right):
         return affine(left, right.t(), None)
     return torch.mm(left, right, out=out)
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -> Tensor:
-    """x W^T + b, or its ReLU, of what oneDNN ``multiplies``.
+    """x W^T + b, or its ReLU, for a ``weight`` that oneDNN ``multiplies``.
 
-    torch copies the bias into the result, adds the product to it, and takes the ReLU after it;
-    oneDNN does all that while a part of the product is in registers.
+    torch copies the bias into the result, adds the product and then applies the ReLU. oneDNN does
+    all three while a part of the product is in registers.
     """
     activation = "relu" if relu else "none"
     y: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, activation, [], "")

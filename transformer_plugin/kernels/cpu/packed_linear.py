@@ -1,4 +1,4 @@
-"""A search's linear maps by oneDNN, with each matrix in the order in which oneDNN reads it."""
+"""Linear maps of a search with oneDNN, with each matrix packed in oneDNN's own layout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import onednn
 
 
 class _Packed(NamedTuple):
-    """A packed copy of a weight, and which state of the weight it is a copy of."""
+    """A packed copy of a weight, with the address and version of the weight when it was copied."""
 
     matrix: Tensor
     address: int
@@ -29,8 +29,8 @@ _PACKED: weakref.WeakKeyDictionary[nn.Linear, _Packed] = weakref.WeakKeyDictiona
 
 
 def packed(layer: nn.Linear, x: Tensor) -> Tensor | None:
-    """The packed weight of ``layer``, for a product with ``x``; None where there is none, or where
-    the weight has changed since."""
+    """The packed weight of ``layer``, for a product with ``x``; None if there is none or if the
+    weight has changed since."""
     weight, found = layer.weight, _PACKED.get(layer)
     if found is None or x.dtype != weight.dtype or torch.is_grad_enabled():
         return None
@@ -54,7 +54,7 @@ def _is_on_cpu(decoder: Decoder, rows: int) -> bool:
 
 @kernel(prepare_decoding, _is_on_cpu)
 def pack(decoder: Decoder, rows: int) -> None:
-    """See ``prepare_decoding``. The copies stay until their layers go."""
+    """See ``prepare_decoding``. The copies exist as long as their layers."""
     for module in decoder.modules():
         if isinstance(module, nn.Linear) and _is_packable(module):
             weight = module.weight

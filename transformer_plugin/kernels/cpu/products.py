@@ -1,4 +1,4 @@
-"""The type and the number of rows in which a processor multiplies fastest."""
+"""The data type and the number of rows with which a processor multiplies fastest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _is_slow_in_bf16(weight: Tensor) -> bool:
 
 @kernel(product_type, _is_slow_in_bf16)
 def float32_type(weight: Tensor) -> torch.dtype:
-    """float32 for bf16, where the processor multiplies that more slowly."""
+    """float32 instead of bf16, if the processor is slower in bf16."""
     return torch.float32
 
 
@@ -29,5 +29,5 @@ def _wants_few_shapes(weight: Tensor) -> bool:
 
 @kernel(row_multiple, _wants_few_shapes)
 def multiple_for_onednn(weight: Tensor) -> int:
-    """What oneDNN, which compiles a kernel for each new shape, is given."""
+    """A multiple that limits the shapes for which oneDNN compiles kernels."""
     return onednn.ROW_MULTIPLE

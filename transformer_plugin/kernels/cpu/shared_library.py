@@ -1,7 +1,7 @@
 """Shared libraries that are compiled from C++ on first use and kept in the user's cache folder.
 
-A library runs with all rights of its user. Only files that nobody else can have written, and that
-are whole, are loaded; anything else is compiled anew.
+A library runs with all permissions of its user. Only undamaged files that nobody else can write are
+loaded; any other file is compiled again.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _MAKING = "making-"  # temporary folders; those of killed processes are removed
 def load(
     name: str, sources: Sequence[Path], headers: Sequence[Path], flags: Sequence[str], machine: str
 ) -> ctypes.CDLL:
-    """The library that these files make, compiled by ``CXX`` (default ``c++``).
+    """The library of these files, compiled with ``CXX`` (default ``c++``).
 
-    It is kept as ``NAME-KEY-DIGEST.so``: the key changes with the sources, the flags and
-    ``machine``; the digest is that of the file itself. Where the cache folder cannot be used, the
-    library is compiled for this process alone, and the log says why.
+    It is kept as ``NAME-KEY-DIGEST.so``: the key depends on the sources, the flags and ``machine``;
+    the digest is that of the file itself. If the cache folder cannot be used, the library is
+    compiled for this process only, and the log says why.
 
     Args:
-        headers: that the sources include.
-        machine: what else a compiled file depends on.
+        headers: files that the sources include.
+        machine: describes everything else that a compiled file depends on.
 
     Raises:
-        OSError: there is no compiler, it failed, or what it made cannot be loaded.
+        OSError: there is no compiler, it failed, or its output cannot be loaded.
     """
     made_from = repr((list(flags), machine)).encode()
     made_from += b"".join(path.read_bytes() for path in [*sources, *headers])
@@ -52,7 +52,7 @@ def load(
             if kept := _kept(folder, stem):
                 return ctypes.CDLL(str(kept))
             stack.enter_context(_lock(folder))
-            if kept := _kept(folder, stem):  # another process has made it meanwhile
+            if kept := _kept(folder, stem):  # another process has just compiled it
                 return ctypes.CDLL(str(kept))
             _remove_leftovers(folder, stem)
         except (OSError, RuntimeError) as error:
@@ -69,17 +69,17 @@ def load(
 
 
 def _private_folder() -> Path:
-    """The folder of kept libraries, made if necessary.
+    """The folder of kept libraries, created if necessary.
 
     Raises:
-        OSError: it cannot be made, or others can write there.
+        OSError: it cannot be created, or others can write there.
         RuntimeError: the user has no home folder.
     """
-    # A relative XDG_CACHE_HOME is to be ignored, by the XDG Base Directory Specification.
+    # The XDG Base Directory Specification says to ignore a relative XDG_CACHE_HOME.
     cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
     cache = cache if cache.is_absolute() else Path.home() / ".cache"
     if not cache.is_absolute():
-        raise OSError(f"the home folder {str(Path.home())!r} is no absolute path: correct HOME")
+        raise OSError(f"the home folder {str(Path.home())!r} is not an absolute path: correct HOME")
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / "transformer_plugin"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -88,43 +88,43 @@ def _private_folder() -> Path:
     if found.st_uid == os.geteuid() and found.st_mode & _BY_OTHERS:
         folder.chmod(stat.S_IMODE(found.st_mode) & ~_BY_OTHERS)
     if not _is_private(folder):
-        raise OSError(f"others can write to {folder}: name another folder by XDG_CACHE_HOME")
-    for parent in folder.parents:  # who can write there can put another folder in its place
+        raise OSError(f"others can write to {folder}: set XDG_CACHE_HOME to another folder")
+    for parent in folder.parents:  # its writers could replace the folder
         mode = parent.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            raise OSError(f"everybody can write to {parent}: name another folder by XDG_CACHE_HOME")
+            raise OSError(f"everybody can write to {parent}: set XDG_CACHE_HOME to another folder")
     return folder
 
 
 def _is_private(path: Path) -> bool:
-    """Whether only this user, and root, can write it."""
+    """Whether only this user and root can write to ``path``."""
     found = path.stat()
     return found.st_uid in (0, os.geteuid()) and not found.st_mode & _BY_OTHERS
 
 
 def _kept(folder: Path, stem: str) -> Path | None:
-    """The whole library of that name, if there is one."""
+    """The undamaged library of that name, if there is one."""
     for path in folder.glob(f"{stem}-*.so"):
-        with contextlib.suppress(OSError):  # removed meanwhile, or not to be read
+        with contextlib.suppress(OSError):  # just removed, or unreadable
             if _is_private(path) and path.name == f"{stem}-{_digest(path.read_bytes())}.so":
                 return path
     return None
 
 
 def _lock(folder: Path) -> contextlib.AbstractContextManager:
-    """One process compiles at a time."""
-    import filelock  # comes with torch, and is not needed once the library is there
+    """Lets one process compile at a time."""
+    import filelock  # comes with torch; not needed once the library is compiled
 
-    logging.getLogger("filelock").setLevel(logging.INFO)  # DEBUG tells of every step
+    logging.getLogger("filelock").setLevel(logging.INFO)  # DEBUG logs every step
     return filelock.FileLock(folder / "lock", timeout=SECONDS)
 
 
 def _remove_leftovers(folder: Path, stem: str) -> None:
-    """Removes what killed processes had begun, and damaged libraries. The lock must be held."""
+    """Removes unfinished files of killed processes and damaged libraries. Needs the lock."""
     for path in folder.glob(f"{_MAKING}*"):
         shutil.rmtree(path, ignore_errors=True)
     for path in folder.glob(f"{stem}-*.so"):
-        logger.warning("%s is damaged, or others can write it: compiled again", path)
+        logger.warning("%s is damaged, or others can write to it: it is compiled again", path)
         path.unlink()
 
 
@@ -140,14 +140,14 @@ def _compile(sources: Sequence[Path], made: Path, flags: Sequence[str]) -> None:
         )
     except subprocess.CalledProcessError as error:
         said = (line for line in error.stderr.splitlines() if "error" in line)
-        reason = next(said, f"it ended with status {error.returncode}")
+        reason = next(said, f"exit status {error.returncode}")
         raise OSError(f"{shlex.join(compiler)} failed: {reason}") from None
     except subprocess.TimeoutExpired:
         raise OSError(f"{shlex.join(compiler)} took longer than {SECONDS} s") from None
 
 
 def _keep(made: Path, folder: Path) -> Path:
-    """Moves a library into the folder when it is on the disk; where it is then."""
+    """Flushes a library to disk, moves it into the folder and returns its new path."""
     made.chmod(0o700)
     with made.open("rb") as file:
         kept = folder / f"{made.stem}-{_digest(file.read())}.so"

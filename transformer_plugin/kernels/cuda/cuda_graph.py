@@ -1,4 +1,4 @@
-"""A decoder's step recorded once and replayed, so that a GPU does not wait for its launches."""
+"""Records a decoding step once and replays it, so that a GPU does not wait for kernel launches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .static_cache import StaticKVCache
 logger = logging.getLogger(__name__)
 
 Step = Callable[[], Tensor]
-Recorder = Callable[[Step], Step]  # of what a step does, which it does not do yet
+Recorder = Callable[[Step], Step]  # records a step without running it; returns its replay
 
 
 def _supports(
@@ -44,7 +44,7 @@ def _supports(
 
 
 def _is_recordable(layer: nn.Module) -> bool:
-    """Whether a layer does the same in each step: no code of a user's, which might not."""
+    """Whether a layer does the same in each step: user code may not."""
     return (
         isinstance(layer, DecoderLayer)
         and is_exactly(layer, DecoderLayer)
@@ -75,13 +75,13 @@ def start(
 class RecordedDecoder:
     """A decoder's step over a static cache (see ``DecoderState``), without weights.
 
-    The first step of a kind, that is of a shape and a version of the cache, is made as it is, which
-    warms up what is made at first use; the next one is recorded, and replayed from then on.
+    The first step with a given token shape and cache version runs unrecorded, which triggers lazy
+    initialisation. The second is recorded and then replayed.
 
     Args:
-        decoder: what is to be recorded.
-        cache: where all that a step changes lies.
-        recorder: how to record.
+        decoder: the decoder to record.
+        cache: holds all tensors that a step changes.
+        recorder: records a step.
     """
 
     def __init__(self, decoder: CachedDecoder, cache: StaticKVCache, recorder: Recorder) -> None:
@@ -92,7 +92,7 @@ class RecordedDecoder:
         self._replay: Step | None = None
 
     def step(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, None]:
-        """See ``DecoderState``; the features hold until the next step."""
+        """See ``DecoderState``; the features are valid until the next step."""
         self._cache.make_room()
         kind = (self._cache.version, tokens.shape)
         if kind != self._kind:
@@ -115,12 +115,12 @@ def default_recorder(device: torch.device) -> Recorder | None:
 
 
 def cuda_graph(step: Step) -> Step:
-    """Records a step as a CUDA graph; a step that cannot be recorded is made as it is.
+    """Records a step as a CUDA graph; returns the step itself if it cannot be recorded.
 
     Raises:
         torch.OutOfMemoryError: as the step itself would.
     """
-    # Not by torch.cuda.graph, which collects garbage and empties torch's cache of memory first.
+    # torch.cuda.graph is not used: it first collects garbage and empties torch's memory cache.
     graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     try:
@@ -129,7 +129,7 @@ def cuda_graph(step: Step) -> Step:
             try:
                 features = step()
             except BaseException:
-                with contextlib.suppress(RuntimeError):  # the one above says more
+                with contextlib.suppress(RuntimeError):  # the first error is more informative
                     graph.capture_end()
                 raise
             graph.capture_end()
@@ -153,7 +153,7 @@ def _is_recorded(num_live: int, sentences: Tensor) -> bool:
 
 @kernel(worth_shrinking, _is_recorded)
 def worth_recording(num_live: int, sentences: Tensor) -> bool:
-    """See ``worth_shrinking``; steps of another size are recorded anew, which takes time."""
+    """See ``worth_shrinking``; a step of another size must be recorded again, which takes time."""
     return num_live < 0.5 * sentences.numel()
 
 
@@ -163,5 +163,5 @@ def _is_elsewhere(ended: Tensor) -> bool:
 
 @kernel(may_have_ended, _is_elsewhere)
 def without_asking(ended: Tensor) -> bool:
-    """See ``may_have_ended``; the host does not wait for the GPU to know."""
+    """See ``may_have_ended``; the host does not wait for the GPU's result."""
     return True

@@ -1,4 +1,4 @@
-"""A KV cache whose tensors stay where they are, for steps that are recorded once and replayed."""
+"""A KV cache with fixed tensor addresses, for steps that are recorded once and replayed."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from torch import Tensor
 from ...modules.attention import MultiHeadAttention
 from ...search.kv_cache import Memory, widened
 
-_MULTIPLE = 8  # of positions: fused attention wants its masks aligned
+_MULTIPLE = 8  # positions are rounded up to it: fused attention needs aligned masks
 
 
 class StaticKVCache:
-    """A KV cache (see ``KVCache``) with room for more positions than it has: what a step does, and
-    where, is the same for each of them, and told by numbers that lie on the device.
+    """A KV cache (see ``KVCache``) with space for later positions: every step runs the same
+    operations on the same tensors, with the current position in a tensor on the device.
 
-    ``make_room`` comes before each step. It is not for attention over windows.
+    Call ``make_room`` before each step. Attention windows are not supported.
 
     Args:
-        memories: of each layer.
-        num_hypotheses: live ones of a sentence, k at most.
-        positions: how many are likely to be needed.
-        longest: the most that may be needed.
+        memories: the memory of each layer.
+        num_hypotheses: live hypotheses of a sentence, k at most.
+        positions: expected number of positions.
+        longest: maximum number of positions.
 
     Attributes:
-        version: another one whenever a tensor has moved, which makes a recording worthless.
+        version: changes whenever a tensor has moved, which invalidates a recording.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class StaticKVCache:
         self.num_hypotheses = num_hypotheses
         self._longest = longest
         self._width = 1
-        self._made = 0  # positions that there is room for and that are taken, or about to be
+        self._made = 0  # positions in use, including that of the current step
         self._next = torch.zeros(1, dtype=torch.int64, device=keys.device)
         self._own = keys.new_full((num_hypotheses, num_hypotheses), -math.inf).fill_diagonal_(0.0)
         self._mask = keys.new_empty(keys.size(0), num_hypotheses, 0)  # [B, k, columns]
@@ -49,11 +49,11 @@ class StaticKVCache:
 
     @property
     def allowed(self) -> Tensor:
-        """``[B, 1, k, columns]``: 0 where a hypothesis may see, minus infinity elsewhere."""
+        """``[B, 1, k, columns]``: 0 for columns that a hypothesis sees, else minus infinity."""
         return self._mask[:, : self._width].unsqueeze(1)
 
     def make_room(self) -> None:
-        """Makes sure of room for one more position."""
+        """Ensures room for one more position."""
         if self._made == self.room:
             self._enlarge(2 * self.room)
             self.version += 1
@@ -93,11 +93,11 @@ class StaticKVCache:
 
 
 class StaticLayerCache:
-    """One layer's (see ``KeyValues``): a column for each hypothesis of each position.
+    """One layer's keys and values (see ``KeyValues``): a column for each position and hypothesis.
 
     Args:
-        cache: tells the columns of a step; it holds its layers, so they must not hold it.
-        memory: what the layer sees of the encoder's output.
+        cache: has the columns of a step; referenced weakly, because it references its layers.
+        memory: the layer's keys and values of the encoder's output.
     """
 
     def __init__(self, cache: StaticKVCache, memory: Memory) -> None:
@@ -122,11 +122,11 @@ class StaticLayerCache:
         return self._memory.attend(attention, queries, need_weights)
 
     def select(self, sentences: Tensor) -> None:
-        """Makes sentence i what sentence ``sentences[i]`` was."""
+        """Replaces sentence i by sentence ``sentences[i]``."""
         self._memory.select(sentences)
         self._keys = self._keys.index_select(0, sentences)
         self._values = self._values.index_select(0, sentences)
 
     def enlarge(self, columns: int) -> None:
-        """Makes room for so many columns."""
+        """Widens the buffers to ``columns``."""
         self._keys, self._values = widened(self._keys, columns), widened(self._values, columns)

@@ -1,4 +1,4 @@
-"""FlashAttention over packed rows on a GPU: padding is neither made nor passed over."""
+"""FlashAttention over packed rows on a GPU, without padding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..plain_modules import is_equation_1
 from ..registry import kernel
 
 _DTYPES = (torch.float16, torch.bfloat16)
-_WIDEST = 256  # numbers a head
+_WIDEST = 256  # largest d_k
 _MULTIPLE = 8
 _UNLIMITED = -1
 _LEAST_CAPABILITY = (8, 0)  # Ampere
@@ -41,8 +41,8 @@ def _supports(
 
 @functools.cache
 def flash_attention() -> Callable[..., Any] | None:
-    """torch's attention over packed rows; None in versions of torch that have none with a scale and
-    a window."""
+    """torch's attention over packed rows; None if this version of torch has none that takes a scale
+    and a window."""
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
@@ -52,7 +52,7 @@ def flash_attention() -> Callable[..., Any] | None:
 
 
 def _can_read(rows: Tensor) -> bool:
-    """Whether their device has the kernel, and their type is one of its own."""
+    """Whether the device and the type of ``rows`` support the kernel."""
     return (
         rows.is_cuda
         and rows.dtype in _DTYPES
@@ -71,7 +71,7 @@ def packed_flash_attention(
     layout: Layout,
     need_weights: bool,
 ) -> tuple[Tensor, None]:
-    """See ``sentence_attention``; without idle rows.
+    """See ``sentence_attention``; the rows include no idle ones.
 
     Dao, *FlashAttention-2* (2023): https://arxiv.org/abs/2307.08691.
     """

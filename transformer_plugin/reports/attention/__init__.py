@@ -1,1 +1,1 @@
-"""What a model attends to: its weights, pictures of them, and a page to explore them."""
+"""Attention weights of a model: files, figures, and a page to explore them."""

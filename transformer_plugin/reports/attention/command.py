@@ -1,4 +1,4 @@
-"""``transformer-plugin attention``: a page, figures and files of attention weights."""
+"""``transformer-plugin attention``: writes a page, figures and files of attention weights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_search_arguments(parser)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--text", action="append", help="a sentence; may be repeated")
-    what.add_argument("--input", type=Path, help="file of one sentence a line")
+    what.add_argument("--input", type=Path, help="file with one sentence per line")
     what.add_argument(
         "--sentences",
         type=int,
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         nargs="+",
         metavar="I",
-        help="sentences of the data, numbered as by fairseq-generate",
+        help="sentences of the data, numbered as in fairseq-generate",
     )
     parser.add_argument("--split", default="test", help="of the data (default: %(default)s)")
     parser.add_argument(
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=150,
         metavar="SUBWORDS",
-        help="leave out the weights of longer sentences (default: %(default)s)",
+        help="omit the weights of longer sentences (default: %(default)s)",
     )
     parser.add_argument("--output", type=Path, required=True, metavar="REPORT.html")
     parser.add_argument("--weights", type=Path, metavar="FILE.npz", help="write exact weights")
@@ -82,7 +82,7 @@ def main(args: argparse.Namespace) -> None:
     choices = [Choice.parse(text) for text in args.figure]
     for path in filter(None, (args.output, args.weights)):
         if not path.parent.is_dir():
-            raise FileNotFoundError(f"{path.parent}: no such folder; make it first")
+            raise FileNotFoundError(f"{path.parent}: no such folder; create it first")
     if min(args.sentences, args.longest) < 1:
         raise ValueError("--sentences and --longest must be at least 1")
     for text in args.text or []:

@@ -16,7 +16,7 @@ class Asked:
     """A sentence to be explained.
 
     Attributes:
-        name: for the reader, as ``test 17``.
+        name: for the reader, such as ``test 17``.
         text: raw text.
         pieces: subwords, without end of sentence.
         tokens: ids, with end of sentence, ``[S]``.
@@ -47,8 +47,8 @@ class Explained:
     Attributes:
         source: the sentence's S subwords, with end of sentence.
         target: the translation's T subwords, with end of sentence.
-        log_probs: of each subword of the translation, ``[T]``.
-        hypotheses: of the beam, best first.
+        log_probs: log-probability of each subword of the translation, ``[T]``.
+        hypotheses: those of the beam, best first.
         weights: None if the sentence is too long to show.
     """
 
@@ -71,7 +71,7 @@ class Explained:
 
 
 def from_texts(translator: Translator, texts: Sequence[str], name: str) -> Iterator[Asked]:
-    """Raw sentences. Empty ones are left out, and very long ones are split into parts."""
+    """Raw sentences. Empty ones are skipped, and very long ones are split into parts."""
     for number, text in enumerate(texts, start=1):
         parts = translator.read(text)
         for i, (pieces, tokens) in enumerate(parts, start=1):
@@ -86,8 +86,8 @@ def from_data(translator: Translator, split: str, numbers: Sequence[int] | int) 
     """Sentences of a split of the binarised data.
 
     Args:
-        numbers: of the sentences, from 0, as fairseq-generate prints them; or how many to take from
-            the beginning.
+        numbers: sentence numbers, from 0, as fairseq-generate prints them; or how many of the first
+            sentences to use.
 
     Raises:
         ValueError: there is no such split or number.
@@ -96,7 +96,7 @@ def from_data(translator: Translator, split: str, numbers: Sequence[int] | int) 
     try:
         data = task.load_dataset(split) or task.dataset(split)
     except FileNotFoundError:
-        raise ValueError(f"{task.cfg.data}: no split '{split}'; choose one by --split") from None
+        raise ValueError(f"{task.cfg.data}: no split '{split}'; choose one with --split") from None
     chosen = range(min(numbers, len(data))) if isinstance(numbers, int) else numbers
     if wrong := [n for n in chosen if not 0 <= n < len(data)]:
         raise ValueError(f"{split} has the sentences 0 to {len(data) - 1}, not {wrong[0]}")

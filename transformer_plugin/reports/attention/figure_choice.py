@@ -19,8 +19,8 @@ class Panel:
     """The contents of a figure.
 
     Attributes:
-        weights: of the selected heads, ``[h, Q, K]``.
-        names: of the heads.
+        weights: those of the selected heads, ``[h, Q, K]``.
+        names: names of the heads.
         queries: Q subwords.
         keys: K subwords.
     """
@@ -34,7 +34,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Choice:
-    """A parsed ``--figure KIND:LAYER:HEADS[:WORD]``; numbers begin at 1, as in the paper.
+    """A parsed ``--figure KIND:LAYER:HEADS[:WORD]``; numbers start at 1, as in the paper.
 
     Attributes:
         heads: ``all``, ``mean``, or numbers such as ``5,6``.
@@ -57,7 +57,7 @@ class Choice:
         numbers = heads in ("all", "mean") or re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", heads)
         if kind not in KINDS or not re.fullmatch(r"[1-9]\d*", layer) or not numbers:
             raise ValueError(
-                f"--figure {text}: expected KIND:LAYER:HEADS or KIND:LAYER:HEADS:WORD, as"
+                f"--figure {text}: expected KIND:LAYER:HEADS or KIND:LAYER:HEADS:WORD, e.g."
                 f" encoder:5:all, encoder:5:5,6:its or encoder-decoder:6:mean; KIND is one of"
                 f" {', '.join(KINDS)}"
             )

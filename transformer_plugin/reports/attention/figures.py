@@ -15,8 +15,8 @@ from .figure_choice import Panel
 
 matplotlib.rcParams["svg.hashsalt"] = "attention"  # makes files reproducible
 
-_CELL = 0.2  # inches of a subword
-_LABEL = 1.1  # inches of the labels
+_CELL = 0.2  # inches for each subword
+_LABEL = 1.1  # inches for the labels
 _ACROSS = 4  # heat maps in a row
 
 

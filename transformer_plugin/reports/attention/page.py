@@ -54,7 +54,7 @@ def pack(weights: AttentionWeights) -> bytes:
     """Compresses weights for explorer/weights.js.
 
     They are rounded to multiples of 1/``STEPS``, one kind of attention after the other. All low
-    bytes come before all high bytes, which deflates better.
+    bytes come before all high bytes, which compresses better.
     """
     flat = np.concatenate([weights.of(kind).numpy().ravel() for kind in KINDS])
     steps = np.rint(flat * STEPS).astype("<u2")

@@ -1,1 +1,1 @@
-"""A training run on one page."""
+"""The report on training runs, a single page."""

@@ -1,4 +1,4 @@
-"""The attempts of a run: each time that it was started, from which update, with which batches."""
+"""The attempts of a run: each of its starts, with the first update and the batch size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Attempt:
     """One start of training; tokens and FLOPs are those of a mean update.
 
     Attributes:
-        first, last: updates that were finished at its start, and that are by now.
+        first, last: updates finished before the start, and updates finished since.
     """
 
     first: int
@@ -34,11 +34,11 @@ class Attempt:
 
 @dataclass
 class Attempts:
-    """Those of a log.
+    """The attempts in a log.
 
     Attributes:
-        devices: that train together; deviations: from the paper. Of the last start; None where the
-            log does not say.
+        devices, deviations: number of devices, and deviations from the paper, of the last start;
+            None if the log does not have them.
     """
 
     found: list[Attempt] = field(default_factory=list)
@@ -48,11 +48,11 @@ class Attempts:
 
     @property
     def flops(self) -> float:
-        """Of all updates, also of those that were lost with an interruption."""
+        """FLOPs of all updates, including those lost by interruptions."""
         return sum((attempt.last - attempt.first) * attempt.flops for attempt in self.found)
 
     def take(self, entry: Entry, update: int | None) -> None:
-        """Takes up the next entry; ``update``: that its numbers are of."""
+        """Processes the next entry; ``update`` is the update of its numbers."""
         if update is not None:
             if self.found:
                 self.found[-1].last = max(self.found[-1].last, update)

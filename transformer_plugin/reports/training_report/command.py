@@ -41,7 +41,7 @@ def main(args: argparse.Namespace) -> None:
     """
     output: Path = args.output or _default_output(args.runs)
     if output.suffix != ".html":
-        raise ValueError(f"--output {output}: expected a name that ends in .html")
+        raise ValueError(f"--output {output}: expected a name ending in .html")
     paths = [folder for path in args.runs for folder in seed_folders(path)]
     runs = [read_run(path, name) for path, name in zip(paths, _names(paths), strict=True)]
     figures, absent = draw(runs)

@@ -20,7 +20,7 @@ class Entry(NamedTuple):
 
     Attributes:
         source: name of the logger; for numbers ``train_inner``, ``train`` or a validation set.
-        whole: False if the entry was cut off by a crash, or is still being written.
+        whole: False if a crash truncated the entry, or it is still being written.
     """
 
     time: datetime
@@ -31,14 +31,14 @@ class Entry(NamedTuple):
 
 
 def read_entries(path: Path) -> Iterator[Entry]:
-    """The entries of a log file, which may be cut off or still being written."""
+    """The entries of a log file, which may be truncated or still being written."""
     with path.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             yield from entries_of(line)
 
 
 def entries_of(line: str) -> Iterator[Entry]:
-    """The entries in a line: one or none; more if an entry was cut off and others follow it."""
+    """The entries in a line: one or none; more if others follow a truncated entry."""
     parts = _BEFORE_STAMP.split(line)
     for i, part in enumerate(parts[1:], start=2):
         stamp, level, *rest = part.split(" | ", 3)
@@ -58,7 +58,7 @@ def numbers(entry: Entry) -> dict[str, float] | None:
         None if it is another kind of entry.
 
     Raises:
-        ValueError: it is a progress entry, but not whole.
+        ValueError: it is a truncated progress entry.
     """
     text = entry.text
     pairs: list[Sequence[Any]]

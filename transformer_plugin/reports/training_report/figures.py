@@ -76,7 +76,7 @@ class Drawn:
 
 
 def draw(runs: list[Run]) -> tuple[list[Drawn], list[str]]:
-    """The figures of these runs; and a line for each figure that is left out, with the reason."""
+    """The figures of these runs; and a line for each missing figure, with the reason."""
     drawn, absent = [], []
     for chart in CHARTS:
         if any(_lines(chart, run) for run in runs):
@@ -91,7 +91,7 @@ def draw(runs: list[Run]) -> tuple[list[Drawn], list[str]]:
 
 
 def _lines(chart: Chart, run: Run) -> list[tuple[str, Series]]:
-    """The lines of a run in a chart, by name. Epochs are plotted if the log has nothing finer."""
+    """The lines of a run in a chart, by name. Epochs are plotted if the log has no other points."""
     log, found = run.log, []
     if chart.train:
         fine = log.train if log.train["loss"].updates else log.epochs

@@ -1,4 +1,4 @@
-"""What the manifest of a recipe's run says of its training and of what was scored."""
+"""Reads facts about training and scoring from the manifest of a recipe's run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Manifest:
-    """``manifest.json`` of a run's folder; without one, or with a broken one, it says nothing."""
+    """``manifest.json`` of a run's folder; a missing or broken one counts as empty."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -18,7 +18,7 @@ class Manifest:
             self._stages = {}
 
     def _last(self, stage: str, *names: str) -> Any:
-        """What the last entry of a stage holds below ``names``; None where it does not."""
+        """The value at ``names`` in the last entry of a stage; None if it is missing."""
         try:
             found = self._stages[stage][-1]
             for name in names:
@@ -29,7 +29,7 @@ class Manifest:
 
     @property
     def machine(self) -> str | None:
-        """What the run was trained on."""
+        """The hardware that the run was trained on."""
         gpus, cpu = self._last("train", "hardware", "gpus"), self._last("train", "hardware", "cpu")
         if gpus:
             return f"{len(gpus)} x {gpus[0]}"
@@ -37,14 +37,14 @@ class Manifest:
 
     @property
     def commit(self) -> str | None:
-        """That of the code it was trained with."""
+        """The commit of the code that the run was trained with."""
         commit = self._last("train", "code", "commit")
         changed = " with changes" if self._last("train", "code", "changed") else ""
         return f"{commit[:12]}{changed}" if isinstance(commit, str) else None
 
     @property
     def reference(self) -> Path | None:
-        """The text that the translations were scored against."""
+        """The reference text used for scoring."""
         commands = self._last("score", "commands") or [""]
         try:
             words = shlex.split(str(commands[-1]))

@@ -32,9 +32,9 @@ def render(
     """The page.
 
     Args:
-        figures: of these runs.
-        absent: a line for each figure that is left out.
-        comparison: of the scores, from ``scoring.compare``; may be None.
+        figures: the figures of these runs.
+        absent: a line for each missing figure.
+        comparison: the scores, from ``scoring.compare``; may be None.
     """
     environment = Environment(
         loader=FileSystemLoader(_HERE),

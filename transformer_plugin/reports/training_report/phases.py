@@ -12,7 +12,7 @@ START, TRAINING, VALIDATION, SAVING, BETWEEN = (
 )  # fmt: skip
 PHASES = (START, TRAINING, VALIDATION, SAVING, BETWEEN)
 
-# The beginning of an entry's text, and the phase that begins with this entry.
+# The start of an entry's text, and the phase that begins with this entry.
 _BEGINNINGS = (
     ("distributed init", START),
     ("{'_name'", START),
@@ -55,7 +55,7 @@ class Phases:
         begins = next((p for text, p in _BEGINNINGS if entry.text.startswith(text)), None)
         if begins == START:
             self.idle += max(0.0, passed)
-        else:  # negative if the clock was set back, as in autumn
+        else:  # negative if the clock was set back, such as at the end of summer time
             self.seconds[self._phase] += max(0.0, passed)
         if begins is not None:
             self._phase = begins

@@ -1,6 +1,6 @@
-"""``transformer-plugin progress``: what training writes, with a bar for its lines of progress.
+"""``transformer-plugin progress``: shows the output of training, with a progress bar.
 
-A file gets fairseq's plain lines (``--log-format simple``), and a terminal the time left as well:
+A file gets fairseq's plain lines (``--log-format simple``), and a terminal also the time left:
 
     fairseq-train ... --log-format simple 2>&1 | tee train.log | transformer-plugin progress
     tail -n +1 -f train.log | transformer-plugin progress
@@ -29,15 +29,15 @@ def add_arguments(_parser: argparse.ArgumentParser) -> None:
 
 
 def main(_args: argparse.Namespace) -> None:
-    """Copies standard input to standard output, which is a terminal or not."""
-    # Ctrl-C stops training, and this when training has said its last.
+    """Copies standard input to standard output, a terminal or a file."""
+    # Ctrl-C stops training; this command ends after training's last line.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
     show(sys.stdin, sys.stdout, sys.stdout.isatty())
 
 
 def show(lines: Iterable[str], output: TextIO, terminal: bool) -> None:
-    """Writes each line, those of progress on a terminal as a bar, elsewhere with the time left."""
+    """Writes each line; progress is a bar on a terminal, elsewhere a line with the time left."""
     display = ProgressDisplay(output, terminal)
     for line in lines:
         display.show(line)
@@ -45,7 +45,7 @@ def show(lines: Iterable[str], output: TextIO, terminal: bool) -> None:
 
 
 class ProgressDisplay:
-    """The lines of a training log on a terminal, or elsewhere."""
+    """Shows the lines of a training log on a terminal or in a file."""
 
     def __init__(self, output: TextIO, terminal: bool = True) -> None:
         self._output = output
@@ -80,7 +80,7 @@ class ProgressBar:
         self._bar: tqdm | None = None
 
     def draw(self) -> None:
-        """Shows what the log says by now."""
+        """Shows the state of the log."""
         log = self._log
         if self._bar is None:
             self._bar = tqdm(file=self._output, bar_format=_BAR, leave=False, dynamic_ncols=True)
@@ -100,6 +100,6 @@ class ProgressBar:
 
 
 def time_left(log: TrainingLog) -> str:
-    """``1:02:03 left``, or that it is not known."""
+    """``1:02:03 left``, or a text if the time is not known."""
     seconds = log.seconds_left()
     return "time left not known" if seconds is None else f"{timedelta(seconds=round(seconds))} left"

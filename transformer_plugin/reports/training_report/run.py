@@ -31,11 +31,11 @@ class Run:
     """One run.
 
     Attributes:
-        machine: hardware of the training, from the manifest.
-        commit: of the code, from the manifest.
+        machine: training hardware, from the manifest.
+        commit: commit of the code, from the manifest.
         deviations: settings that differ from the paper; None if the settings are not known.
         scores: contents of score.json; None if there is none.
-        missing: a sentence for each thing that cannot be shown, with the reason.
+        missing: a sentence for each part that cannot be shown, with the reason.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Run:
 
 
 def find_log(path: Path) -> Path:
-    """The training log of a run's folder, or ``path`` itself where it is a file.
+    """The training log in a run's folder, or ``path`` itself if it is a file.
 
     Raises:
         FileNotFoundError: there is no log.
@@ -59,7 +59,7 @@ def find_log(path: Path) -> Path:
     if path.is_file():
         return path
     if not path.exists():
-        raise FileNotFoundError(f"{path}: no such folder; expected that of a run, runs/EXPERIMENT")
+        raise FileNotFoundError(f"{path}: no such folder; expected a run's folder, runs/EXPERIMENT")
     log = path / "train.log"
     if not log.is_file():
         raise FileNotFoundError(
@@ -83,7 +83,7 @@ def read_run(path: Path, name: str) -> Run:
     run = Run(name, log)
     folder = path if path.is_dir() else None
     if log.torn:
-        run.missing.append(f"torn lines of the log that were left out: {log.torn}")
+        run.missing.append(f"unreadable lines in the log: {log.torn}")
     if folder is not None:
         run.checkpoints = _checkpoints(folder / "checkpoints", log)
         if log.settings is None:
@@ -130,7 +130,7 @@ def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
         run.scores = json.loads(path.read_text(encoding="utf-8"))
         lowercase = "case:lc" in run.scores["signature"]
     except FileNotFoundError:
-        run.missing.append(f"no score yet: {path} is not there (recipes/score.sh writes it)")
+        run.missing.append(f"no score yet: {path} is missing (recipes/score.sh writes it)")
         return
     except (ValueError, KeyError, TypeError) as error:
         run.scores = None

@@ -1,4 +1,4 @@
-"""What a training log says, as series of numbers over updates."""
+"""Reads a training log as series of numbers over updates."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _ENDS = ("done training in", "Stopping training due to", "early stop since")
 
 @dataclass
 class Series:
-    """Values at updates, which rise."""
+    """Values at increasing updates."""
 
     updates: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
 
     def add(self, update: int, value: float) -> None:
-        """A point; a run that went back to an earlier checkpoint replaces what it does again."""
+        """Adds a point. It replaces later points, if the run went back to an earlier checkpoint."""
         while self.updates and self.updates[-1] >= update:
             self.updates.pop()
             self.values.pop()
@@ -45,7 +45,7 @@ def _table() -> defaultdict[str, Series]:
 
 @dataclass
 class Saved:
-    """A checkpoint as the log tells of it; ``score`` is that of validation, None without one."""
+    """A checkpoint in the log; ``score`` is its validation score, or None."""
 
     name: str
     epoch: int
@@ -55,16 +55,16 @@ class Saved:
 
 @dataclass
 class TrainingLog:
-    """A log as far as it is written.
+    """A log as far as it has been written.
 
     Attributes:
-        train: by name (loss, lr, wps, ...): means of the updates since the point before.
-        epochs: the same, an epoch a point.
-        valid: the same by validation set.
-        settings: of the last start; None where the log does not hold them whole.
-        batches: of an epoch, in updates.
-        warnings: of the plugin: faulty batches, divergence, broken checkpoints.
-        torn: how many lines of numbers could not be read.
+        train: by name (loss, lr, wps, ...): means of the updates since the previous point.
+        epochs: the same, one point for each epoch.
+        valid: the same for each validation set.
+        settings: those of the last start; None if the log does not have all of them.
+        batches: length of an epoch in updates.
+        warnings: warnings of the plugin: faulty batches, divergence, broken checkpoints.
+        torn: number of unreadable lines.
     """
 
     path: Path
@@ -85,14 +85,14 @@ class TrainingLog:
 
     @property
     def updates(self) -> int:
-        """How many the run has made, as far as is logged."""
+        """The number of finished updates in the log."""
         tables = [self.train, self.epochs, *self.valid.values()]
         ends = [s.updates[-1] for table in tables for s in table.values() if s.updates]
         return max(ends, default=0)
 
     @property
     def total_updates(self) -> int | None:
-        """How many it is to make; None where no setting says so."""
+        """The number of updates of the whole run; None if the settings do not limit it."""
         limits = (self.settings or {}).get("optimization", {})
         totals = [
             limits.get("max_update") or 0,
@@ -101,10 +101,10 @@ class TrainingLog:
         return min((total for total in totals if total), default=None)
 
     def tokens_per_second(self) -> float | None:
-        """Target tokens a second of training: all of them by all the time that they took.
+        """Target tokens per second of training: all tokens divided by their total time.
 
-        Each point stands for ``wpb`` tokens an update that took ``wpb / wps`` seconds; a mean or
-        median of ``wps`` would hide the stretches that went slowly.
+        Each point has ``wpb`` tokens per update, which took ``wpb / wps`` seconds; a mean or median
+        of ``wps`` would hide slow periods.
         """
         speed = dict(zip(self.train["wps"].updates, self.train["wps"].values, strict=True))
         size = zip(self.train["wpb"].updates, self.train["wpb"].values, strict=True)
@@ -113,8 +113,8 @@ class TrainingLog:
         return tokens / seconds if seconds else None
 
     def seconds_left(self) -> float | None:
-        """Of a run that has not ended, at the speed of its last points, with as much validation
-        and saving as so far; None where its length or speed is not known."""
+        """An estimate from the speed of the last points, with the same share of validation and
+        saving as before; None if the run has ended, or its length or speed is not known."""
         speeds = [ups for ups in self.train["ups"].values[-10:] if ups > 0]
         if self.ended or self.total_updates is None or not speeds:
             return None
@@ -122,7 +122,7 @@ class TrainingLog:
         return max(0, self.total_updates - self.updates) * update
 
     def take(self, entry: Entry) -> None:
-        """Takes up the next entry."""
+        """Processes the next entry."""
         self.last = entry.time
         self.phases.take(entry)
         if entry.level in ("WARNING", "ERROR") and entry.source.startswith("transformer_plugin"):
@@ -165,18 +165,18 @@ class TrainingLog:
 
 
 def read_log(path: Path) -> TrainingLog:
-    """Reads what a log holds so far.
+    """Reads a log as far as it has been written.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: nothing in it is of fairseq-train.
+        ValueError: it contains nothing from fairseq-train.
     """
     log = TrainingLog(path)
     for entry in read_entries(path):
         log.take(entry)
     if not (log.starts or log.updates):
         raise ValueError(
-            f"{path}: neither settings nor progress of fairseq-train in it; expected lines such as"
+            f"{path}: no settings or progress of fairseq-train in it; expected lines such as"
             " '2026-01-31 12:00:00 | INFO | train_inner | epoch 001: ...'"
             " (--log-format simple or json)"
         )
@@ -184,7 +184,7 @@ def read_log(path: Path) -> TrainingLog:
 
 
 def best(series: Series, largest: bool) -> tuple[int, float] | None:
-    """The update and value of the best point; points that are no number do not count."""
+    """The update and value of the best point, ignoring NaN and infinite values."""
     points = zip(series.updates, series.values, strict=True)
     pairs = [(update, value) for update, value in points if math.isfinite(value)]
     choose = max if largest else min

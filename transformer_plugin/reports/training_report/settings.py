@@ -1,4 +1,4 @@
-"""Parses the settings of a run, as fairseq-train writes them into its log."""
+"""Parses the settings of a run in fairseq-train's log."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class _AsValues(ast.NodeTransformer):
 
 
 def parse_settings(text: str) -> Settings:
-    """The settings, which the log has as a Python dictionary. Nothing in it is executed.
+    """The settings, which the log has as a Python dictionary. No code in it is executed.
 
     Raises:
-        ValueError: the text is cut off, or something else.
+        ValueError: the text is truncated, or not settings.
     """
     try:
         tree = _AsValues().visit(ast.parse(text, mode="eval"))
@@ -43,7 +43,7 @@ def parse_settings(text: str) -> Settings:
 
 def differing(runs: list[Settings]) -> dict[str, list[Any]]:
     """The settings that differ between runs, as ``part.name``, with the value in each run (None if
-    it has no such setting). Settings of files and machines are left out."""
+    it has no such setting). Settings of files and machines are omitted."""
     flat = [_flat(settings) for settings in runs]
     names = sorted({name for settings in flat for name in settings})
     values = {name: [settings.get(name) for settings in flat] for name in names}

@@ -1,6 +1,6 @@
-// Attention over the rows of whole sentences, which lie one behind another, and its gradient:
-// no rectangle, no mask, and nothing kept for the way back but queries, keys and values.
-// Plain C functions for attention.py; tensors are given by their first element.
+// Attention over the consecutive rows of whole sentences, and its gradient: without padding or
+// masks; the backward pass needs only queries, keys and values.
+// Plain C functions for attention.py; a tensor is passed as the address of its first element.
 
 #include <algorithm>
 #include <atomic>
@@ -14,11 +14,11 @@
 
 namespace {
 
-// GOMP_parallel, of the OpenMP library that torch works with, whose threads are at hand; calls a
-// function in so many of them. Null: there is none.
+// GOMP_parallel of the OpenMP library that torch uses, so its threads already exist; calls a
+// function in a number of threads. Null if there is none.
 typedef void (*Parallel)(void (*)(void*), void*, unsigned, unsigned);
 
-// body(i) for i below count, each as soon as a thread is free.
+// Calls body(i) for each i below count; each thread takes the next i when it is free.
 template <class Body>
 void for_each(int64_t count, Parallel parallel, int64_t threads, Body body) {
     struct Work {
@@ -36,8 +36,8 @@ void for_each(int64_t count, Parallel parallel, int64_t threads, Body body) {
         take_part(&work);
 }
 
-// Rows of a tensor as float32, one behind another, times `factor`. The next head's, on their right,
-// are asked for already.
+// Copies rows of a tensor to consecutive float32 rows, times `factor`. Prefetches the rows of the
+// next head, to their right.
 template <class Number>
 void read(const Number* from, int64_t row, int64_t rows, int64_t width, float* to,
           float factor = 1) {
@@ -61,7 +61,7 @@ void clear(int64_t rows, int64_t width, Number* to, int64_t row) {
     for (int64_t i = 0; i < rows; ++i) std::memset(to + i * row, 0, width * sizeof(Number));
 }
 
-// The columns of `from`, rows of `width` numbers, as rows of `to_row`, with zeros behind.
+// Writes the columns of `from`, [rows, width], as rows of `to_row` elements, padded with zeros.
 void transpose(const float* from, int64_t rows, int64_t width, float* to, int64_t to_row) {
     for (int64_t j = 0; j < width; ++j) {
         for (int64_t i = 0; i < rows; ++i) to[j * to_row + i] = from[i * width + j];
@@ -69,10 +69,10 @@ void transpose(const float* from, int64_t rows, int64_t width, float* to, int64_
     }
 }
 
-struct Sentences {  // as attention.py's
+struct Sentences {  // as in attention.py
     int64_t count, heads, d_k, d_v;
-    int64_t query_row, key_row, out_row;  // numbers from one row to the next
-    const int32_t* starts;                // of the queries of each sentence, and their end
+    int64_t query_row, key_row, out_row;  // elements from one row to the next
+    const int32_t* starts;                // first query row of each sentence, and the end
     const int32_t* key_starts;
     int64_t causal;
     float scale;
@@ -80,7 +80,7 @@ struct Sentences {  // as attention.py's
 
 constexpr int64_t kBlock = 64;  // queries of a sentence at a time
 
-// Buffers of one thread, in memory that the thread keeps.
+// Buffers of one thread; the memory is reused until the thread ends.
 struct Scratch {
     float* next;
 
@@ -92,9 +92,9 @@ struct Scratch {
     float* take(int64_t numbers) { return (next += numbers) - numbers; }
 };
 
-// One head of one sentence: where its numbers start, and how many there are.
+// One head of one sentence: the offsets of its elements, and the numbers of queries and keys.
 struct Head {
-    int64_t q, k, v, out;  // from the first number of the tensor
+    int64_t q, k, v, out;  // offsets from the first element of the tensor
     int64_t queries, keys;
 
     Head(const Sentences& s, int64_t task) {
@@ -108,7 +108,7 @@ struct Head {
     }
 };
 
-// softmax(Q K^T) of the queries `first` to `first + queries`, with the keys that any of them sees.
+// softmax(Q K^T) of the queries `first` to `first + queries`, over the keys that any of them sees.
 void weights(const Sentences& s, const float* q, int64_t first, int64_t queries,
              const float* keys_t, int64_t keys, int64_t row, float* p) {
     multiply({q, s.d_k, 1}, queries, s.d_k, keys_t, row, in_lanes(keys), p, row);
@@ -143,9 +143,9 @@ void attend(const Sentences& s, int64_t task, const Number* q, const Number* k, 
     }
 }
 
-// The gradients of Q, K and V from that of the output: with P the weights and G the gradient,
-// dV = P^T G, dP = G V^T, dS = P (dP - the sum of P dP over the keys), dQ = scale dS K, dK =
-// scale dS^T Q. P is computed again.
+// The gradients of Q, K and V from the gradient G of the output. With the weights P, which are
+// recomputed: dV = P^T G, dP = G V^T, dS = P (dP - the sum of P dP over the keys),
+// dQ = scale dS K, dK = scale dS^T Q.
 template <class Number>
 void attend_back(const Sentences& s, int64_t task, const Number* q, const Number* k,
                  const Number* v, const Number* gradient, Number* q_gradient, Number* k_gradient,
@@ -164,7 +164,7 @@ void attend_back(const Sentences& s, int64_t task, const Number* q, const Number
     float* const dq = scratch.take(block * s.d_k);
     float* const dk = scratch.take(row * s.d_k);
     float* const dv = scratch.take(row * s.d_v);
-    read(v + head.v, s.key_row, head.keys, s.d_v, dv);  // which is not needed yet
+    read(v + head.v, s.key_row, head.keys, s.d_v, dv);  // dv is not in use yet
     transpose(dv, head.keys, s.d_v, values_t, row);
     read(k + head.k, s.key_row, head.keys, s.d_k, keys);
     transpose(keys, head.keys, s.d_k, keys_t, row);
@@ -196,14 +196,14 @@ void attend_back(const Sentences& s, int64_t task, const Number* q, const Number
 
 }  // namespace
 
-// Its size and where its fields are, which a test compares with Python's.
+// Size and field offsets of Sentences; a test compares them with Python's.
 extern "C" const int64_t sentences_layout[] = {
     sizeof(Sentences), offsetof(Sentences, count), offsetof(Sentences, heads), offsetof(Sentences,
     d_k), offsetof(Sentences, d_v), offsetof(Sentences, query_row), offsetof(Sentences, key_row),
     offsetof(Sentences, out_row), offsetof(Sentences, starts), offsetof(Sentences, key_starts),
     offsetof(Sentences, causal), offsetof(Sentences, scale)};
 
-// Functions for each type of number; a task is one head of one sentence.
+// Functions for each element type; a task is one head of one sentence.
 #define EXPORT(Number, suffix)                                                                   \
     extern "C" void attend_##suffix(const Sentences* s, Parallel parallel, int64_t threads,      \
                                     const Number* q, const Number* k, const Number* v,           \

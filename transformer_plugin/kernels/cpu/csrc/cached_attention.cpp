@@ -1,6 +1,6 @@
-// Attention of a step of decoding, one query a hypothesis, over keys and values that lie anywhere:
-// those of its own past, and those of the encoder's output.
-// Plain C functions for decoder_cache.py; tensors are given by their first element.
+// Attention in one decoding step, with one query for each hypothesis, over keys and values at
+// arbitrary addresses: those of its own past, and those of the encoder's output.
+// Plain C functions for decoder_cache.py; a tensor is passed as the address of its first element.
 
 #include <algorithm>
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace {
 
-struct Attention {  // as decoder_cache.py's
+struct Attention {  // as in decoder_cache.py
     int64_t queries, heads, d_k, d_v;
-    int64_t query_stride, row_stride, out_stride;  // numbers from one row to the next
-    int64_t group;                        // so many queries, one after another, see the same rows
-    int64_t positions;                    // that a query sees, without `lengths`
+    int64_t query_stride, row_stride, out_stride;  // elements from one row to the next
+    int64_t group;                        // number of consecutive queries that see the same rows
+    int64_t positions;                    // number that a query sees, without `lengths`
     int64_t group_stride, position_stride;  // of row_numbers
     float scale;
 };
@@ -31,8 +31,8 @@ void average(const float* weights, int64_t count, Row values, Number* out) {
 }
 
 // softmax(scale q K^T) V of one query in all heads, equation (1).
-//   keys(t), values(t): where those of the first head are, of `count` positions.
-//   weights: room for four numbers more than positions, in whole vectors.
+//   keys(t), values(t): addresses for the first head, at `count` positions.
+//   weights: buffer for count + 4 elements, rounded up to whole vectors.
 template <class Number, class Keys, class Values>
 void attend(const Attention& a, const Number* q, int64_t count, Keys keys, Values values,
             float* weights, Number* out) {
@@ -57,9 +57,8 @@ void attend(const Attention& a, const Number* q, int64_t count, Keys keys, Value
     }
 }
 
-// The keys of group g at position t, with its values behind them, are row number row_numbers[g][t] of
-// keys[t].
-//   lengths: positions that each group sees; null where all see the same.
+// The keys of group g at position t, followed by its values, are row row_numbers[g][t] of keys[t].
+//   lengths: number of positions that each group sees; null if all see the same.
 template <class Number>
 void attend_rows(const Attention& a, const Number* q, Number* out, const Number* const* keys,
                  const int32_t* row_numbers, const int64_t* lengths) {
@@ -80,7 +79,7 @@ void attend_rows(const Attention& a, const Number* q, Number* out, const Number*
 
 }  // namespace
 
-// Its size and where its fields are, which a test compares with Python's.
+// Size and field offsets of Attention; a test compares them with Python's.
 extern "C" const int64_t attention_layout[] = {
     sizeof(Attention), offsetof(Attention, queries), offsetof(Attention, heads),
     offsetof(Attention, d_k), offsetof(Attention, d_v), offsetof(Attention, query_stride),
@@ -88,7 +87,7 @@ extern "C" const int64_t attention_layout[] = {
     offsetof(Attention, positions), offsetof(Attention, group_stride),
     offsetof(Attention, position_stride), offsetof(Attention, scale)};
 
-// A function for each type of number.
+// One function for each element type.
 #define EXPORT(Number, suffix)                                                                   \
     extern "C" void attend_rows_##suffix(const Attention* a, const Number* q, Number* out,       \
                                          const Number* const* keys, const int32_t* row_numbers,  \

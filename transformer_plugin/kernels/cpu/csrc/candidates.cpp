@@ -1,5 +1,5 @@
 // The likeliest classes of rows of logits, with their normaliser.
-// Plain C functions for candidates.py; tensors are given by their first element.
+// Plain C functions for candidates.py; a tensor is passed as the address of its first element.
 
 #include <algorithm>
 #include <cmath>
@@ -15,13 +15,13 @@ struct Found {
     int64_t number;
 };
 
-// Numbers i to i + kLanes of a row; minus infinity behind its end.
+// Elements i to i + kLanes of a row; minus infinity after its end.
 template <class Number>
 Floats vector(const Number* x, int64_t size, int64_t i) {
     return i + kLanes <= size ? load(x + i) : load(x + i, int(size - i), kMinusInfinity);
 }
 
-// The largest of a row, as many as `found` has room for, largest first, equal ones in their order.
+// The found.size() largest elements of a row, largest first; equal ones keep their order.
 template <class Number>
 void find_largest(const Number* x, int64_t size, std::vector<Found>& found) {
     constexpr int kBlock = 4 * kLanes;
@@ -45,14 +45,14 @@ void find_largest(const Number* x, int64_t size, std::vector<Found>& found) {
     }
 }
 
-// Of each row of logits the k classes to choose, and their log-probabilities.
-//   biased, biases: classes whose log-probability is changed for the choice, and by how much.
-//   asked: a class of each row; its log-probability, without bias, goes to asked_log_p.
+// The k likeliest classes of each row of logits, and their log-probabilities.
+//   biased, biases: classes with a bias, and the biases added to their log-probabilities.
+//   asked: a requested class for each row; asked_log_p is its log-probability without bias.
 template <class Number>
 void likeliest(int64_t rows, int64_t num_classes, int64_t k, int64_t num_biases,
                const int64_t* biased, const float* biases, const Number* logits,
                const int64_t* asked, float* log_p, int64_t* classes, float* asked_log_p) {
-    std::vector<Found> found(k + num_biases);  // so many that k are left in any case
+    std::vector<Found> found(k + num_biases);  // so that at least k classes remain
     for (int64_t r = 0; r < rows; ++r, logits += num_classes) {
         find_largest(logits, num_classes, found);
         const float most = found[0].logit;
@@ -73,7 +73,7 @@ void likeliest(int64_t rows, int64_t num_classes, int64_t k, int64_t num_biases,
 
 }  // namespace
 
-// A function for each type of number.
+// One function for each element type.
 #define EXPORT(Number, suffix)                                                                   \
     extern "C" void likeliest_##suffix(                                                          \
         int64_t rows, int64_t num_classes, int64_t k, int64_t num_biases, const int64_t* biased, \

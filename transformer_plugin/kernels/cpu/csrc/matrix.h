@@ -1,4 +1,4 @@
-// Products of small matrices in float32, of which a part of C stays in registers.
+// Products of small float32 matrices, C = A B; a tile of C stays in registers.
 
 #pragma once
 
@@ -16,7 +16,7 @@ struct Matrix {
 
 constexpr int kTile = kLanes / 2;  // rows: with two vectors each, half of the registers
 
-// kRows rows and kVectors vectors of columns of A B, in registers; B and C lie row by row.
+// A tile of A B in registers: kRows rows, kVectors vectors wide. B and C are row-major.
 template <int kRows, int kVectors>
 void multiply_tile(Matrix a, const float* b, int64_t b_row, int64_t depth, float* c,
                    int64_t c_row, bool add) {

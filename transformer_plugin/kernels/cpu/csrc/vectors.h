@@ -1,4 +1,4 @@
-// Some numbers at a time, in float32 and in bfloat16: what the kernels are made of.
+// Vector operations in float32 and bfloat16, the building blocks of the kernels.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace {
 
-#ifdef __AVX512F__  // as many as a register has room for: of longer vectors compilers make poor code
+#ifdef __AVX512F__  // register width: compilers generate poor code for longer vectors
 constexpr int kLanes = 16;
 #else
 constexpr int kLanes = 8;
@@ -21,7 +21,7 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 int64_t in_lanes(int64_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
 
-// Vectors of the compiler.
+// Vector extensions of the compiler.
 typedef float Floats __attribute__((vector_size(4 * kLanes)));
 typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
 typedef uint16_t Halves __attribute__((vector_size(2 * kLanes)));
@@ -39,7 +39,7 @@ Floats load(const float* x) {
 Floats load(const BFloat16* x) {  // the upper half of a float32
     Halves bits;
     std::memcpy(&bits, x, sizeof bits);
-#ifdef __AVX512F__  // in two instructions; of the other way compilers make many
+#ifdef __AVX512F__  // two instructions; compilers generate many for the code below
     return Floats(_mm512_slli_epi32(_mm512_cvtepu16_epi32(__m256i(bits)), 16));
 #else
     const Ints wide = __builtin_convertvector(bits, Ints) << 16;
@@ -73,7 +73,7 @@ void store(Floats v, BFloat16* x) {  // rounded to nearest, ties to even
     std::memcpy(x, &upper, sizeof upper);
 }
 
-// What compilers make more instructions of than it takes.
+// Operations for which compilers generate too many instructions.
 #ifdef __AVX512F__
 
 // a > b ? a : b
@@ -116,7 +116,7 @@ Floats scaled(Floats v, Floats n) {
     return v * scale;
 }
 
-// What is left when the lower and the upper half of a vector are put together, and so on.
+// Reduces a vector by combining its lower and upper half, and so on.
 template <class Put>
 float reduced(Floats v, Put put) {
     float x[kLanes];
@@ -140,11 +140,11 @@ void sums(const Floats (&v)[4], float* out) {
 
 #endif
 
-// e^x for x <= 0, to two units in the last place; 0 below -87. As Cephes' expf: 2^n times a
-// polynomial of the rest.
+// e^x for x <= 0, to two units in the last place; 0 below -87. As in Cephes' expf: 2^n times a
+// polynomial of the remainder.
 Floats exponential(Floats x) {
-    const Ints lost = x < -87.0f;  // where a processor takes a hundred times as long
-    x = larger(Floats{} - 87.0f, x);  // what is not a number stays so
+    const Ints lost = x < -87.0f;  // denormals: processors take a hundred times as long
+    x = larger(Floats{} - 87.0f, x);  // NaN stays NaN
     const Floats n = rounded(x * 1.44269504f);
     const Floats r = x - n * 0.693359375f + n * 2.12194440e-4f;
     Floats p = r * 1.9875691500e-4f + 1.3981999507e-3f;
@@ -156,7 +156,7 @@ Floats exponential(Floats x) {
     return lost ? Floats{} : scaled(p, n);
 }
 
-// Of `size` numbers, in whole vectors, the first `count` become their softmax, the others 0.
+// Softmax of the first `count` of `size` numbers (whole vectors), in place; the others become 0.
 void softmax(float* x, int64_t count, int64_t size) {
     for (int64_t i = count; i < size; ++i) x[i] = kMinusInfinity;
     Floats top = load(x), total{};
