@@ -8,7 +8,9 @@ from fairseq.data import Dictionary
 from fairseq.data.data_utils import load_indexed_dataset
 from fairseq_commands import REPO, last_line, run, train
 
+from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.checkpoints.safe_loading import load
+from transformer_plugin.training.fine_tuning import check_model
 from transformer_plugin.translation.subwords import load_subwords
 
 FLAGS = ("--cpu", "--d-model", "64", "--d-ff", "128", "--disable-validation")
@@ -77,6 +79,15 @@ def test_data_with_other_words_is_refused(base, tmp_path):
     assert "word 4 of the base model is" in last_line(done)
     assert "BASE=CHECKPOINT recipes/prepare.sh" in last_line(done)
     assert not list((tmp_path / "new").glob("*.pt"))
+
+
+def test_a_model_of_another_kind_is_refused(base):
+    """Also where all tensors have the same shapes."""
+    state = load(base / "checkpoints/averaged.pt")
+    own = dict(state["cfg"]["model"])
+    check_model("base.pt", state, own | {"dropout": 0.7, "_name": "vaswani_base"})
+    with pytest.raises(CheckpointError, match="base model has num_heads 4, and not num_h"):
+        check_model("base.pt", state, own | {"num_heads": 8})
 
 
 @pytest.mark.slow

@@ -90,6 +90,11 @@ def test_the_table_says_what_log_and_score_say(watched, log, page):
     assert rows["model-FLOPs utilisation, mean"] == ["–"]  # a CPU's peak is not known
     assert rows["parameters"] == [re.search(r"model params: ([\d,]+)", log)[1]]
     assert rows["starts"] == ["2"]
+    (headline,) = re.findall(r'class="headline"><b>toy</b>: (.*)<br>', page.read_text())
+    assert headline == (
+        f"BLEU {score['bleu']:.2f}, chrF {score['chrf']:.2f}, 15 epochs in {rows['time'][0]},"
+        f" vaswani_tiny, {rows['parameters'][0]} parameters"
+    )
     entry = json.loads((watched.folder / "manifest.json").read_text())["stages"]["train"][-1]
     assert entry["code"]["commit"][:12] in rows["commit"][0]
     assert entry["hardware"]["cpu"] in rows["machine"][0]

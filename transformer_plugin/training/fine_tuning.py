@@ -19,6 +19,40 @@ _REMEDY = (
 )
 
 
+# Settings of the plugin's model that may change when it is fine-tuned.
+_OF_TRAINING = {
+    *("_name", "dropout", "attention_dropout", "activation_dropout", "label_smoothing"),
+    *("initialisation", "fidelity", "checkpoint_activations"),
+    *("max_source_positions", "max_target_positions"),
+}
+
+
+def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Checks that the model is that of the checkpoint, also where the shapes of its tensors do not
+    tell, as of the number of heads.
+
+    Args:
+        path: of the base model's checkpoint.
+        state: what it holds.
+        own: settings of the model to train.
+
+    Raises:
+        CheckpointError: a setting differs.
+    """
+    base = (state.get("cfg") or {}).get("model") or {}
+    if "d_model" not in base or "d_model" not in own:  # not the plugin's
+        return
+    names = (base.keys() & own.keys()) - _OF_TRAINING
+    differ = sorted(name for name in names if str(base[name]) != str(own[name]))
+    if differ:
+        theirs = ", ".join(f"{name} {base[name]}" for name in differ)
+        ours = ", ".join(f"{name} {own[name]}" for name in differ)
+        raise CheckpointError(
+            f"{path}: the base model has {theirs}, and not {ours}: give ARCH, or --arch, and flags"
+            " as they were for the base run"
+        )
+
+
 def check_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
     """Checks that the data and the base model have the same vocabulary: always its size, and each
     word if the base model's data still exists.

@@ -23,7 +23,7 @@ from ..task_config import VaswaniTranslationConfig
 from . import early_stopping, loading_threads
 from .atomic_checkpoints import remove_unfinished
 from .divergence import DivergenceDetector
-from .fine_tuning import check_origin, check_words
+from .fine_tuning import check_model, check_origin, check_words
 from .interruption import listen
 from .last_good import newest_good
 from .malloc import disable_trimming
@@ -105,6 +105,7 @@ class SafeTrainer(Trainer):
             return
         state = load(filename)
         if filename == base:
+            check_model(filename, state, self.cfg.model)
             check_words(filename, state, self.task)
         else:
             check_origin(filename, state, base)

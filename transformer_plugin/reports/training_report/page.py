@@ -53,10 +53,25 @@ def render(
         else [],
         results=[(name, [row(run) for run in runs]) for name, row in _RESULTS],
         states=[state(run, now) for run in runs],
+        headlines=[headline(run) for run in runs],
         phases=[(phase, [_share(run, phase) for run in runs]) for phase in (*PHASES, "idle")],
         differing=differing([s for s in settings if s is not None]) if None not in settings else {},
         now=now.isoformat(" ", "minutes"),
     )
+
+
+def headline(run: Run) -> str:
+    """Scores, epochs, duration and model in a line; what the run has not got is left out."""
+    scores, log = run.scores or {}, run.log
+    named = (("BLEU", "bleu"), ("chrF", "chrf"), ("F1", "f1"))
+    parts = [f"{name} {scores[key]:.2f}" for name, key in named if key in scores]
+    if epochs := log.epochs["epoch"].values:
+        parts.append(f"{epochs[-1]:.0f} epochs in {_duration(log.phases.total)}")
+    if arch := ((log.settings or {}).get("model") or {}).get("_name"):
+        parts.append(str(arch))
+    if log.parameters is not None:
+        parts.append(f"{log.parameters:,} parameters")
+    return ", ".join(parts) or "nothing is known yet"
 
 
 def state(run: Run, now: datetime) -> str:
