@@ -1,8 +1,8 @@
 """Speed of decoding: the plugin against stock fairseq and peers, round by round in one run.
 
-Each system holds the same trained model in a process of its own and translates the same sentences
-by fairseq's rules; the processes take turns, so that what else the machine does slows all of them
-alike. Times are medians of the rounds, without start-up.
+Each system loads the same trained model in its own process and translates the same sentences with
+fairseq's rules; the processes take turns, so that other load on the machine slows all of them
+equally. Times are medians of the rounds, without start-up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from whole_process import whole_process
 REPO = Path(__file__).resolve().parent.parent
 RUN = REPO / "runs/multi30k_en_de"
 DEFAULT = {"cpu": ["fp32", "bf16", "int8"], "cuda": ["fp32", "fp16", "bf16"]}
-# What each system computes in; the first is what stock does best on that device.
+# The precisions of each system; the first is stock's fastest on that device.
 STOCK = {"cpu": ["fp32"], "cuda": ["fp16", "fp32"]}
 CTRANSLATE2 = {"cpu": ["fp32", "int8"], "cuda": ["fp16", "int8"]}
 
@@ -55,7 +55,7 @@ def parse_arguments() -> argparse.Namespace:
     for name, paths in (("path", args.path), ("data-bin", [args.data_bin])):
         for missing in (path for path in paths if not path.exists()):
             parser.error(
-                f"{missing}: no such file; train it by recipes/run.sh multi30k_en_de, or give"
+                f"{missing}: no such file; train it with recipes/run.sh multi30k_en_de, or give"
                 f" --{name}"
             )
     if args.rounds < 1 or min(args.beam) < 1:
@@ -66,7 +66,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def contenders(args: argparse.Namespace) -> list[tuple[str, str]]:
-    """System and precision of each worker; stock, what the others are compared with, first."""
+    """System and precision of each worker; stock, the baseline, comes first."""
     chosen = [("stock", precision) for precision in STOCK[args.device]]
     chosen += [("plugin", precision) for precision in args.precision or DEFAULT[args.device]]
     for peer, package in PACKAGES.items():
@@ -84,7 +84,7 @@ def contenders(args: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
-    """One row a system, precision and beam.
+    """One row for each system, precision and beam.
 
     Raises:
         RuntimeError: a system failed.
@@ -135,7 +135,7 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
 
 
 def print_table(rows: Rows) -> None:
-    """The rows for people."""
+    """Prints the rows as a table."""
     print(f"{'system':22}{'precision':10}{'beam':>5}{'seconds':>9}{'stock / it':>12}{'BLEU':>8}"
           f"{'as stock':>10}")  # fmt: skip
     for row in rows:

@@ -1,4 +1,4 @@
-"""Times of decoding as bars."""
+"""Plots decoding times as bars."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def write_plot(rows: list[dict[str, Any]], path: str) -> None:
-    """One group of bars a beam size, in the format that the ending of ``path`` names."""
+    """One group of bars for each beam size, in the format given by the suffix of ``path``."""
     import matplotlib
 
     matplotlib.use("Agg")

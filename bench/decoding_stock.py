@@ -1,4 +1,4 @@
-"""A plugin checkpoint as fairseq's own Transformer, with the plugin's epsilon of the norms."""
+"""A plugin checkpoint as fairseq's own Transformer, with the plugin's epsilon in the norms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformer_plugin.checkpoints.exchange.stock_settings import completed_set
 
 
 def stock_model(state: dict[str, Any], task: FairseqTask) -> nn.Module:
-    """fairseq's model, which computes what the plugin's does."""
+    """fairseq's model, which computes the same as the plugin's."""
     converted = convert(state, "stock")
     model = TransformerModel.build_model(converted["cfg"]["model"], task)
     model.load_state_dict(converted["model"])

@@ -24,28 +24,28 @@ from transformer_plugin.checkpoints.safe_loading import load
 from transformer_plugin.decode_precision import in_precision
 from transformer_plugin.generator import CALL_TOKENS
 
-# Translates with a beam, in batches of so many sentences (0: of the system's own choice).
+# Translates with a beam, in batches of the given number of sentences (0: the system chooses).
 Translate = Callable[[int, int], list[str]]
-# CTranslate2 as it comes, all threads on one batch; and with a thread for each of several batches.
+# CTranslate2 with defaults, all threads on one batch; and with one thread per batch.
 PACKAGES = {
     "ctranslate2": "ctranslate2",
     "ctranslate2-parallel": "ctranslate2",
     "transformers": "transformers",
 }
-FORMS = {"ctranslate2": "ctranslate2", "transformers": "huggingface"}  # what a package reads
-SIZES = [128, 32, 64, 256]  # sentences a batch, of which each peer's fastest is taken
-ALPHA, LONGEST = 0.6, 200  # of the length penalty len^alpha; tokens of a hypothesis
+FORMS = {"ctranslate2": "ctranslate2", "transformers": "huggingface"}  # the package's format
+SIZES = [128, 32, 64, 256]  # sentences per batch; each peer uses its fastest
+ALPHA, LONGEST = 0.6, 200  # for the length penalty len^alpha; maximum tokens of a hypothesis
 CTRANSLATE2_TYPES = {"fp32": "float32", "fp16": "float16", "int8": "int8"}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What one worker translates with."""
+    """The setting of one worker."""
 
     system: str  # plugin, stock, or one of PACKAGES
     precision: str  # fp32, bf16, fp16 or int8
     device: str  # cpu or cuda
-    paths: tuple[str, ...]  # of an ensemble's checkpoints, or of the one
+    paths: tuple[str, ...]  # one checkpoint, or those of an ensemble
     data_bin: str
     subset: str
     scratch: str  # a folder that ends with the run
@@ -57,7 +57,7 @@ def installed(peer: str) -> bool:
 
 
 def refusal(setting: Setting) -> str:
-    """Why a peer cannot have the plugin's model; empty where it can."""
+    """The reason why a peer cannot run the plugin's model; empty if it can."""
     package = PACKAGES.get(setting.system)
     if package is None:
         return ""
@@ -116,8 +116,8 @@ def _build_stock(setting: Setting) -> Translate:
 
 
 def _by_fairseq(models: list[nn.Module], task: FairseqTask, setting: Setting) -> Translate:
-    """Through the task, as fairseq-generate does: the task takes the plugin's search for the
-    plugin's model, and fairseq's for fairseq's."""
+    """Through the task, as in fairseq-generate: the task uses the plugin's search for the plugin's
+    model, and fairseq's for fairseq's."""
     data_set = task.dataset(setting.subset)
 
     def translate(beam: int, size: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Hugging Face's transformers as a peer of decoding: FSMT, which is fairseq's Transformer."""
+"""Hugging Face's transformers as a decoding peer: FSMT, which is fairseq's Transformer."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 def build_transformers(
     folder: Path, task: FairseqTask, subset: str, precision: str, device: str, alpha: float
 ) -> Callable[[int, int], list[Tensor]]:
-    """Translates with a beam, in batches of so many sentences of like length, and gives the tokens
-    of each sentence, in order; by fairseq's rules, which the folder's configuration holds."""
+    """Translates with a beam, in batches of sentences of similar length, and returns the tokens of
+    each sentence, in order; with fairseq's rules, which are in the folder's configuration."""
     from transformers import AutoModelForSeq2SeqLM
 
     model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=TYPES[precision]).eval().to(device)
@@ -40,7 +40,7 @@ def build_transformers(
                 **({"length_penalty": alpha} if beam > 1 else {}),
             )
             for i, row in zip(numbers, rows.cpu(), strict=True):
-                tokens = row[1:]  # the first is what the decoder starts from
+                tokens = row[1:]  # the first is the decoder's start token
                 ends = tokens.eq(eos).nonzero()
                 found[i] = tokens[: int(ends[0])] if len(ends) else tokens
         return [found[i] for i in range(len(sources))]

@@ -1,4 +1,4 @@
-"""One system in a process of its own, which translates the test set when told to."""
+"""One system in its own process, which translates the test set on request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from decoding_systems import Setting, build, references
 
 
 class Worker:
-    """The parent's end: starts the process, asks it for rounds, ends it."""
+    """The parent's side: starts the process, requests rounds, ends it."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -30,12 +30,12 @@ class Worker:
         self.hypotheses: dict[int, list[str]] = {}
 
     def tune(self, beam: int) -> str:
-        """Lets it translate in batches of several sizes; which was the fastest."""
+        """Translates in batches of several sizes; returns the fastest size."""
         self._pipe.send(("tune", beam))
         return str(self._answer())
 
     def round(self, beam: int) -> None:
-        """Translates once, and notes what and how long it took."""
+        """Translates once, and records the result and the time."""
         self._pipe.send(("translate", beam))
         seconds, self.hypotheses[beam] = self._answer()
         self.seconds[beam].append(seconds)
@@ -49,7 +49,7 @@ class Worker:
         try:
             answer = self._pipe.recv()
         except EOFError:
-            raise RuntimeError(f"{self.name} ended without a word: out of memory?") from None
+            raise RuntimeError(f"{self.name} ended without an answer: out of memory?") from None
         if isinstance(answer, BaseException):
             raise RuntimeError(f"{self.name} failed:\n{answer}")
         return answer
@@ -67,14 +67,14 @@ def _work(pipe: Connection, setting: Setting) -> None:
             if order == "stop":
                 return
             if order == "tune":
-                translate(beam, sizes[0])  # not measured: allocations, and what is made only once
+                translate(beam, sizes[0])  # not measured: allocations and one-time work
                 size = min(sizes, key=lambda size: _timed(translate, beam, size)[0])
                 pipe.send(f"batches of {size}")
             else:
                 pipe.send(_timed(translate, beam, size))
     except EOFError:
         return  # the parent is gone
-    except Exception:  # whatever it is, the parent shows it
+    except Exception:  # the parent shows any error
         pipe.send(RuntimeError(traceback.format_exc()))
 
 

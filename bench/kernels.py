@@ -1,9 +1,8 @@
-"""What each kernel gains: python bench/kernels.py [OPTIONS].
+"""Measures the gain of each kernel: python bench/kernels.py [OPTIONS].
 
-One process makes updates of training, or searches with --path and --data-bin. In each round every
-kernel is switched off alone, next to a run with all of them. Prints, by file, how many times as
-long the work takes without it: the ratio of the shortest times, and the median of the rounds'
-ratios.
+One process makes training updates, or searches with --path and --data-bin. Each round runs with all
+kernels, and with each kernel switched off in turn. Prints, by file, how many times as long the work
+takes without the kernel: the ratio of the shortest times, and the median of the rounds' ratios.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def parse_arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--arch", default="vaswani_small")
-    parser.add_argument("--precision", default="fp32", help="fp32 or bf16; of a search int8 too")
+    parser.add_argument("--precision", default="fp32", help="fp32 or bf16; also int8 for a search")
     parser.add_argument("--words", type=int, default=8000)
     parser.add_argument("--max-tokens", type=int, default=2048)
     parser.add_argument("--updates", type=int, default=2, help="of a measurement")
@@ -39,7 +38,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--only", nargs="*", help="parts of names of kernels")
     parser.add_argument(
-        "--cpu-time", action="store_true", help="of this process, for a machine that others use"
+        "--cpu-time", action="store_true", help="measure CPU time, for a machine that others use"
     )
     args = parser.parse_args()
     args.folder = str(Path(__file__).resolve().parent.parent)
@@ -48,7 +47,7 @@ def parse_arguments() -> argparse.Namespace:
 
 @contextmanager
 def switched_off(name: str) -> Iterator[None]:
-    """Within it, the kernels of that file are not used."""
+    """Context in which the kernels of that file are not used."""
     with ExitStack() as stack:
         for each in REGISTRY:
             if each.name == name and each.kernel in each.operation.implementations:
@@ -66,7 +65,7 @@ def measure(run: Callable[[], None], clock: Callable[[], float]) -> float:
 
 
 def main() -> None:
-    """Measures, and prints a row a kernel."""
+    """Measures, and prints a row for each kernel."""
     args = parse_arguments()
     warnings.simplefilter("ignore")
     logging.disable(logging.INFO)

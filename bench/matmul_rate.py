@@ -1,4 +1,4 @@
-"""What the machine does in matrix products alone: the yardstick of a training step."""
+"""The machine's speed in matrix products, for comparison with a training step."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ PRODUCTS = 4  # on a CPU; a GPU takes more to fill the time
 
 
 def matmul_rate(precision: torch.dtype, device: str) -> float:
-    """FLOPs a second of ``torch.mm`` of two square matrices of 2048 rows.
+    """FLOPs per second of ``torch.mm`` of two square matrices of 2048 rows.
 
-    Matrices of bf16 are multiplied in fp32 where that is faster, as the plugin does.
+    Like the plugin, it multiplies bf16 matrices in fp32 if that is faster.
     """
     wanted = product_type(torch.empty(1, 1, dtype=precision, device=device))
     left, right = (torch.randn(SIZE, SIZE, device=device).to(wanted) for _ in range(2))

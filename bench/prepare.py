@@ -1,9 +1,9 @@
 """Speed and memory of preparing a corpus: data-prep against the tools of the literature.
 
-Both go from the same raw text to fairseq's binary data, one after the other in one run, a round at
-a time. The literature's way is sacremoses (punctuation, tokens), subword-nmt (joint merges) and
-fairseq-preprocess, each over two processes where it can; it cleans nothing. Memory is that of all
-processes of a command together (PSS), sampled five times a second.
+Both turn the same raw text into fairseq's binary data, alternating round by round in one run. The
+literature's tools are sacremoses (punctuation, tokens), subword-nmt (joint merges) and
+fairseq-preprocess, each with two processes if possible; they clean nothing. Memory is the sum (PSS)
+over all processes of a command, sampled five times per second.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from process_memory import peak_of_tree
 REPO = Path(__file__).resolve().parent.parent
 TEXT = REPO.parent / "shared/data/wmt14_en_fr/europarl-v7-slice"
 HELD_OUT = 1000  # pairs of valid and of test
-CHANGED = 0.1  # share of the words that are changed when the text comes round again
+CHANGED = 0.1  # share of the words that change when the text repeats
 SOURCE, TARGET = "en", "fr"
 Step = tuple[str, str]  # its name, and the shell command
 
@@ -45,7 +45,7 @@ def read(prefix: Path, language: str) -> list[list[str]]:
 
 
 def lines(text: list[list[str]], seed: int) -> Iterator[str]:
-    """The lines of a text without end: from the second time round with other words in them."""
+    """The lines of a text, repeated endlessly; repetitions have some words changed."""
     chance = random.Random(seed)
     words = [word for line in text[:20_000] for word in line]
     yield from map(" ".join, text)
@@ -57,7 +57,7 @@ def lines(text: list[list[str]], seed: int) -> Iterator[str]:
 
 
 def write_text(prefix: Path, pairs: int, folder: Path) -> None:
-    """The raw text of a round: train of `pairs`, valid and test of their own lines."""
+    """The raw text of a round: `pairs` of train, and other lines for valid and test."""
     for seed, language in enumerate((SOURCE, TARGET)):
         source = lines(read(prefix, language), seed)
         for split, count in (("valid", HELD_OUT), ("test", HELD_OUT), ("train", pairs)):
@@ -89,7 +89,7 @@ def ours(raw: Path, output: Path, subwords: str) -> list[Step]:
 
 
 def stock(raw: Path, output: Path, _: str) -> list[Step]:
-    """The literature's steps, over two processes where the tool can."""
+    """The literature's steps, with two processes if the tool supports it."""
     python = shlex.quote(sys.executable)
     texts = [
         (split, language) for split in ("train", "valid", "test") for language in (SOURCE, TARGET)
@@ -124,7 +124,7 @@ def stock(raw: Path, output: Path, _: str) -> list[Step]:
 
 
 def timed(steps: list[Step], output: Path) -> tuple[dict[str, float], int]:
-    """Seconds of each step, and the peak memory of any in bytes; ends the program on failure."""
+    """Seconds of each step, and their peak memory in bytes; ends the program on failure."""
     seconds, peak = {}, 0
     output.mkdir()
     for name, command in steps:
@@ -154,7 +154,7 @@ SYSTEMS: dict[str, Callable[[Path, Path, str], list[Step]]] = {"stock": stock, "
 
 
 def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """One row a system: medians of the rounds."""
+    """One row for each system: medians of the rounds."""
     runs: dict[str, list[tuple[dict[str, float], int]]] = {name: [] for name in args.systems}
     with tempfile.TemporaryDirectory(prefix="bench-prepare-") as scratch:
         raw = Path(scratch) / "raw"

@@ -20,7 +20,7 @@ def children(parent: int) -> list[int]:
 
 
 def memory(process: int) -> int:
-    """Bytes of a process, shared pages divided among those that share them (PSS)."""
+    """Bytes of a process, with shared pages divided among the processes that use them (PSS)."""
     try:
         for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -31,7 +31,7 @@ def memory(process: int) -> int:
 
 
 def peak_of_tree(process: subprocess.Popen) -> int:
-    """Most bytes of the command and its children together, sampled until it ends."""
+    """Peak bytes of the command and its children together, sampled until it ends."""
     peak = 0
     while process.poll() is None:
         peak = max(peak, sum(map(memory, children(process.pid))))

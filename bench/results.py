@@ -33,12 +33,12 @@ def run_benchmark(
     print_table: Callable[[Rows], None],
     write_plot: Callable[[Rows, Path], None],
 ) -> None:
-    """Measures, prints the table, and writes it to the files that are wanted.
+    """Measures, prints the table, and writes it to the requested files.
 
     Args:
         args: the command line, with ``device``, ``json`` and ``plot``.
-        what: is measured, for the first line.
-        measure: gives the rows; its files may last as long as the stack.
+        what: describes the measurement, for the first line.
+        measure: returns the rows; its files may exist as long as the stack.
     """
     logging.disable(logging.INFO)
     if gpu_is_missing(args.device):

@@ -1,11 +1,11 @@
-"""BLEU after minutes of training: one system at a time, so that each fits a short lease of a GPU.
+"""BLEU after minutes of training: one system per call, so that each fits a short GPU session.
 
     python bench/time_to_bleu.py plugin --minutes 8 --data-bin DATA-BIN --reference test.fr --work W
     python bench/time_to_bleu.py stock --minutes 8 --data-bin DATA-BIN --reference test.fr --work W
-    python bench/time_to_bleu.py stock --minutes 16 ...   # goes on from 8
+    python bench/time_to_bleu.py stock --minutes 16 ...   # continues from 8
 
-Both train a model of the same shape on the same batches, rates and dropout, and are averaged over
-their last five checkpoints; each translates the test set by its own search. What it leaves is
+Both train a model of the same shape with the same batches, rates and dropout, and average the last
+five checkpoints; each translates the test set with its own search. The results are
 `W/SYSTEM/train.log` and `W/SYSTEM/score.json`.
 """
 
@@ -30,14 +30,14 @@ from transformer_plugin.reports.accounting import configuration
 from transformer_plugin.reports.training_report.series import read_log
 
 PLUGIN = str(Path(transformer_plugin.__file__).parent)
-SAVED = 5  # of which the average is made (6.1)
+SAVED = 5  # checkpoints to average (6.1)
 
 
 def parse_arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("system", choices=("plugin", "stock"))
-    parser.add_argument("--minutes", type=float, required=True, help="of training, from its start")
+    parser.add_argument("--minutes", type=float, required=True, help="of training, since its start")
     parser.add_argument("--data-bin", type=Path, required=True)
     parser.add_argument("--reference", type=Path, required=True, help="of the test set, as text")
     parser.add_argument("--work", type=Path, required=True, help="a folder to keep between calls")
@@ -67,7 +67,7 @@ def training_flags(args: argparse.Namespace) -> list[str]:
 
 
 def run(log: Path, module: str, *words: object) -> None:
-    """A command of fairseq's, which adds to ``log``."""
+    """Runs a command of fairseq and appends its output to ``log``."""
     with log.open("a", encoding="utf-8") as file:
         subprocess.run(
             [sys.executable, "-m", module, *map(str, words), "--user-dir", PLUGIN],
@@ -78,7 +78,7 @@ def run(log: Path, module: str, *words: object) -> None:
 
 
 def train(args: argparse.Namespace, folder: Path) -> None:
-    """Trains until ``--minutes`` are over, those of former calls included."""
+    """Trains for ``--minutes``, including those of earlier calls."""
     run(
         *(folder / "train.log", "fairseq_cli.train", args.data_bin, *training_flags(args)),
         *("--max-tokens", args.max_tokens, "--seed", 1, "--num-workers", 2),
@@ -89,7 +89,7 @@ def train(args: argparse.Namespace, folder: Path) -> None:
 
 
 def translate(args: argparse.Namespace, folder: Path) -> list[str]:
-    """The test set by the average of the last checkpoints, in order."""
+    """Translates the test set with the average of the last checkpoints; in order."""
     averaged, log = folder / "averaged.pt", folder / "generate.log"
     words = ["average", "--last", SAVED, "--by", "updates", "--output", averaged]
     words += ["--checkpoints", folder / "checkpoints"]

@@ -1,8 +1,8 @@
 """Speed of training: the plugin against stock fairseq and peers, round by round in one run.
 
-Each system trains a model of the same shape on the same batches in a process of its own; the
-processes take turns, so that what else the machine does slows all of them alike. The figures are
-medians of the rounds; tokens are those of the target, padding not counted.
+Each system trains a model of the same shape on the same batches in its own process; the processes
+take turns, so that other load on the machine slows all of them equally. The figures are medians of
+the rounds; tokens are target tokens without padding.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data-bin", type=Path, default=DATA_BIN, help="of --data multi30k")
     parser.add_argument("--words", type=int, default=WORDS, help="of --data synthetic")
     parser.add_argument("--sentences", type=int, default=SENTENCES, help="of --data synthetic")
-    parser.add_argument("--max-tokens", type=int, help="of a batch, as fairseq counts them")
+    parser.add_argument("--max-tokens", type=int, help="per batch, as fairseq counts them")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--updates", type=int, default=4, help="of a round")
     parser.add_argument(
@@ -54,11 +54,11 @@ def parse_arguments() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument(
-        "--tuned-stock", action="store_true", help="stock's allocator keeps what is freed"
+        "--tuned-stock", action="store_true", help="stock's allocator keeps freed memory"
     )
     parser.add_argument(
         "--checkpoint-activations", action="store_true",
-        help="the plugin computes activations twice instead of keeping them",
+        help="the plugin recomputes activations instead of storing them",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
     parser.add_argument("--plot", metavar="FILE", help="draw them")
@@ -78,7 +78,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def contenders(args: argparse.Namespace) -> list[tuple[str, str]]:
-    """System and precision of each worker; stock fp32, what the others are compared with, first.
+    """System and precision of each worker; stock fp32, the baseline, comes first.
 
     Stock's bf16 crashes without a TPU, and its fp16 on a CPU; on a GPU fp16 is its fastest.
     """
@@ -122,7 +122,7 @@ def started(args: argparse.Namespace, data_bin: Path) -> list[Worker]:
 
 
 def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
-    """One row a system and precision.
+    """One row for each system and precision.
 
     Raises:
         RuntimeError: a system failed.
@@ -166,13 +166,13 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
 
 
 def step_flops(arch: str, vocabulary: int, lengths: list[tuple[int, int]]) -> float:
-    """Of training on sentences of these source and target lengths, padding not counted."""
+    """FLOPs of training on sentences of these source and target lengths, without padding."""
     shape = account(arch, vocabulary).shape
     return training_flops(sum(transformer_flops(shape, vocabulary, *pair) for pair in lengths))
 
 
 def print_table(rows: Rows) -> None:
-    """The rows for people."""
+    """Prints the rows as a table."""
     print(f"{'system':8}{'precision':10}{'tokens/s':>12}{'/ stock fp32':>14}{'/ matmul':>10}"
           f"{'peak GiB':>10}")  # fmt: skip
     for row in rows:
@@ -187,7 +187,7 @@ def main() -> None:
     """Measures, prints the table and writes the files."""
     args = parse_arguments()
     plugin = Path(transformer_plugin.__file__).parent
-    what = f"{args.arch}, {args.data}, {args.max_tokens} tokens a batch, plugin of {plugin}"
+    what = f"{args.arch}, {args.data}, {args.max_tokens} tokens per batch, plugin of {plugin}"
     run_benchmark(args, what, measure, print_table, write_plot)
 
 

@@ -1,4 +1,4 @@
-"""Batches to measure training on: real text that was binarised, or sentences as long as WMT14's."""
+"""Batches for measuring training: binarised real text, or random sentences of WMT14's lengths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairseq.tasks import FairseqTask
 Batch = dict[str, Any]
 
 WORDS = 37_000  # symbols of the paper's English-German vocabulary (5.1)
-SENTENCES = 40_000  # enough that batches hold sentences of about one length, as in a corpus
+SENTENCES = 40_000  # enough for batches of similar lengths, as in a corpus
 LONGEST = 250  # subwords
 # A sentence of newstest has about 27 subwords; the logarithm of its length is about normal, and
 # its translation's length is within about 15 % of its own.
@@ -27,10 +27,10 @@ SEED = 1
 def write_synthetic(
     folder: Path, words: int = WORDS, sentences: int = SENTENCES, seed: int = SEED
 ) -> Path:
-    """Writes a binarised training set of random words, English to German by name.
+    """Writes a binarised training set of random words, nominally English to German.
 
     Args:
-        words: symbols of the joint dictionary, its four special ones included.
+        words: symbols of the joint dictionary, including its four special ones.
     """
     random = np.random.default_rng(seed)
     dictionary = Dictionary()
@@ -55,11 +55,11 @@ def write_synthetic(
 
 
 def training_batches(task: FairseqTask, max_tokens: int, number: int) -> list[Batch]:
-    """The first batches of an epoch, by fairseq's own iterator: the same sentences for any task
-    of the same data.
+    """The first batches of an epoch from fairseq's own iterator: the same sentences for any task
+    with the same data.
 
     Raises:
-        ValueError: the data makes fewer batches.
+        ValueError: the data has fewer batches.
     """
     task.load_dataset("train")
     epoch = task.get_batch_iterator(
@@ -73,7 +73,7 @@ def training_batches(task: FairseqTask, max_tokens: int, number: int) -> list[Ba
     )
     if len(epoch) < number:
         raise ValueError(
-            f"the data makes {len(epoch)} batches of {max_tokens} tokens, {number} are asked for:"
+            f"the data has {len(epoch)} batches of {max_tokens} tokens, {number} are needed:"
             " give a lower --updates or --max-tokens"
         )
     batches = epoch.next_epoch_itr(shuffle=True)

@@ -1,4 +1,4 @@
-"""Transformers of other libraries, with the loop that their users write."""
+"""Transformers of other libraries, with a typical training loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKAGES = {"torch": "torch", "marian": "transformers"}  # what a peer needs
 
 
 def installed(peer: str) -> bool:
-    """Whether the peer's package is at hand."""
+    """Whether the peer's package is installed."""
     return importlib.util.find_spec(PACKAGES[peer]) is not None
 
 
@@ -80,7 +80,7 @@ class MarianTransformer(nn.Module):
 
     def __init__(self, cfg: VaswaniConfig, words: int, pad: int, eos: int) -> None:
         super().__init__()
-        # transformers imports torchaudio where it is; fairseq's does not load beside torch 2.13.
+        # transformers imports torchaudio if installed; fairseq's does not load with torch 2.13.
         sys.modules.setdefault("torchaudio", None)  # type: ignore[arg-type]
         from transformers import MarianConfig, MarianMTModel
 
@@ -121,7 +121,7 @@ class MarianTransformer(nn.Module):
 def build_peer(
     name: str, cfg: VaswaniConfig, dictionary: Dictionary, precision: str, device: str
 ) -> Callable[[dict[str, Any]], None]:
-    """One update: forward under autocast where the precision is lower, backward, Adam."""
+    """One update: forward, under autocast for lower precisions, backward, Adam."""
     words, pad = len(dictionary), dictionary.pad()
     if name == "torch":
         model: nn.Module = TorchTransformer(cfg, words, pad)

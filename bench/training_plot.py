@@ -1,4 +1,4 @@
-"""Tokens a second as bars."""
+"""Plots tokens per second as bars."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def write_plot(rows: list[dict[str, Any]], path: str) -> None:
-    """One bar a row, in the format that the ending of ``path`` names."""
+    """One bar for each row, in the format given by the suffix of ``path``."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -17,7 +17,7 @@ def write_plot(rows: list[dict[str, Any]], path: str) -> None:
     figure, axes = pyplot.subplots(figsize=(1.2 + 1.1 * len(rows), 4))
     bars = axes.bar(names, [row["tokens_per_second"] for row in rows], color=colours)
     axes.bar_label(bars, [f"{row['ratio_to_stock_fp32']:.2f} x" for row in rows])
-    axes.set_ylabel("target tokens a second")
+    axes.set_ylabel("target tokens per second")
     axes.set_title(f"Training {rows[0]['arch']}, {rows[0]['data']}; x: over stock fp32")
     axes.margins(y=0.12)
     figure.tight_layout()

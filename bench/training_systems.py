@@ -1,4 +1,4 @@
-"""The systems that are compared: each makes an update of a model of one shape from one batch."""
+"""The compared systems: each updates a model of the same shape with one batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transformer_plugin.reports.accounting import configuration
 from transformer_plugin.training.trainer import SafeTrainer
 
 Update = Callable[[dict[str, Any]], None]
-STOCK_NAMES = {  # of the plugin's configuration, which takes the paper's words
+STOCK_NAMES = {  # for the fields of the plugin's configuration, which have the paper's names
     "encoder_layers": "--encoder-layers",
     "decoder_layers": "--decoder-layers",
     "dropout": "--dropout",
@@ -25,7 +25,7 @@ STOCK_NAMES = {  # of the plugin's configuration, which takes the paper's words
 
 @dataclass(frozen=True)
 class Setting:
-    """What one worker trains."""
+    """The setting of one worker."""
 
     system: str  # plugin, stock, torch or marian
     arch: str
@@ -33,16 +33,16 @@ class Setting:
     device: str  # cpu or cuda
     data_bin: str
     max_tokens: int
-    checkpoint_activations: bool = False  # of the plugin
+    checkpoint_activations: bool = False  # plugin only
 
 
 def build(setting: Setting) -> tuple[tasks.FairseqTask, Update]:
-    """The system's task, whose batches it takes, and its update."""
+    """The system's task, which gives the batches, and its update function."""
     torch.manual_seed(1)
     if setting.system in ("plugin", "stock"):
         return _build_fairseq(setting)
     cfg = _fairseq_configuration(setting, plugin_flags(setting.arch))
-    task = tasks.setup_task(cfg.task)  # sources padded on the right, as the peers want them
+    task = tasks.setup_task(cfg.task)  # sources padded on the right, as the peers expect
     update = build_peer(
         setting.system,
         configuration(setting.arch),
@@ -54,7 +54,7 @@ def build(setting: Setting) -> tuple[tasks.FairseqTask, Update]:
 
 
 def plugin_flags(arch: str) -> list[str]:
-    """As recipes/train.sh trains."""
+    """Training as in recipes/train.sh."""
     return [
         *("--task", "vaswani_translation", "--arch", arch),
         *("--criterion", "vaswani_cross_entropy", "--label-smoothing", "0.1"),
@@ -64,14 +64,14 @@ def plugin_flags(arch: str) -> list[str]:
 
 
 def stock_flags(arch: str) -> list[str]:
-    """fairseq's Transformer of the same shape, trained as its documentation trains it.
+    """fairseq's Transformer of the same shape, trained as in its documentation.
 
     Raises:
         ValueError: fairseq has no such shape.
     """
     cfg = configuration(arch)
     if cfg.d_k * cfg.num_heads not in (0, cfg.d_model) or cfg.d_k != cfg.d_v:
-        raise ValueError(f"stock fairseq has no heads as {arch} has: take another --arch")
+        raise ValueError(f"stock fairseq does not support the heads of {arch}: use another --arch")
     flags = [
         *("--task", "translation", "--arch", "transformer", "--share-all-embeddings"),
         *("--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1"),

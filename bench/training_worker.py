@@ -1,4 +1,4 @@
-"""One system in a process of its own, which makes a round of updates when told to."""
+"""One system in its own process, which makes a round of updates on request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEEP_FREED_MEMORY = {
 
 
 class Worker:
-    """The parent's end: starts the process, asks it for rounds, ends it."""
+    """The parent's side: starts the process, requests rounds, ends it."""
 
     def __init__(self, setting: Setting, updates: int, environment: dict[str, str]) -> None:
         self.setting = setting
@@ -34,17 +34,17 @@ class Worker:
         with _environment(environment):
             self._process.start()
         child.close()
-        self.lengths: list[tuple[int, int]] = self._answer()  # source, target; a sentence each
+        self.lengths: list[tuple[int, int]] = self._answer()  # source, target; per sentence
         self.vocabulary: int = self._answer()
         self.seconds: list[float] = []
 
     def round(self) -> None:
-        """Makes the updates of one round, and notes how long they took."""
+        """Makes the updates of one round, and records their time."""
         self._pipe.send("round")
         self.seconds.append(self._answer())
 
     def stop(self) -> int:
-        """Ends the process, whose largest memory it gives, in bytes."""
+        """Ends the process; returns its peak memory in bytes."""
         self._pipe.send("stop")
         peak = self._answer()
         self._process.join()
@@ -55,7 +55,7 @@ class Worker:
         try:
             answer = self._pipe.recv()
         except EOFError:
-            raise RuntimeError(f"{name} ended without a word: out of memory?") from None
+            raise RuntimeError(f"{name} ended without an answer: out of memory?") from None
         if isinstance(answer, str):
             raise RuntimeError(f"{name} failed:\n{answer}")
         return answer
@@ -63,7 +63,7 @@ class Worker:
 
 @contextmanager
 def _environment(variables: dict[str, str]) -> Any:
-    """A process started within has these variables; glibc reads its own at the start only."""
+    """Sets these variables for processes started inside; glibc reads its own only at start-up."""
     before = dict(os.environ)
     os.environ.update(variables)
     try:
@@ -79,20 +79,20 @@ def _work(pipe: Connection, setting: Setting, updates: int) -> None:
     try:
         task, update = build(setting)
         batches = training_batches(task, setting.max_tokens, updates)
-        for batch in batches:  # not measured: allocations, and whatever is made only once
+        for batch in batches:  # not measured: allocations and one-time work
             update(batch)
         pipe.send(lengths(task, batches))
         pipe.send(len(task.target_dictionary))
         while pipe.recv() == "round":
             pipe.send(_timed(update, batches, setting.device))
         pipe.send(_peak_memory(setting.device))
-    except Exception:  # whatever it is, the parent shows it
+    except Exception:  # the parent shows any error
         pipe.send(traceback.format_exc())
 
 
 def _timed(update: Any, batches: list[dict[str, Any]], device: str) -> float:
     """Seconds of one update on each batch."""
-    if device != "cpu":  # memory given back below is taken again before the clock runs
+    if device != "cpu":  # memory released below is allocated again before timing starts
         for batch in batches:
             update(batch)
         torch.cuda.synchronize()
@@ -108,7 +108,7 @@ def _timed(update: Any, batches: list[dict[str, Any]], device: str) -> float:
 
 
 def _peak_memory(device: str) -> int:
-    """Bytes: of the whole process, or of the tensors on a GPU."""
+    """Peak bytes of the whole process, or of the tensors on a GPU."""
     if device != "cpu":
         return torch.cuda.max_memory_allocated()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

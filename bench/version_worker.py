@@ -1,4 +1,4 @@
-"""One checkout in a process of its own, for versions.py: reads words, answers with numbers."""
+"""One checkout in its own process, for versions.py: reads commands, answers with numbers."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def search(job: dict[str, Any]) -> Callable[[], None]:
 
 
 def argparse_namespace(job: dict[str, Any]) -> Any:
-    """What fairseq reads --user-dir from."""
+    """The options from which fairseq reads --user-dir."""
     from argparse import Namespace
 
     return Namespace(user_dir=f"{job['folder']}/transformer_plugin")
 
 
 def main() -> None:
-    """Prepares, and then works by the words on standard input: warm, round, stop."""
+    """Prepares, then runs the commands on standard input: warm, round, stop."""
     warnings.simplefilter("ignore")
     logging.disable(logging.INFO)
     job = json.loads(sys.argv[1])

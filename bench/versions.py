@@ -1,7 +1,7 @@
 """Compares the speed of two checkouts, alternating: python bench/versions.py OLD NEW [OPTIONS].
 
 Training on synthetic batches or, with --path and --data-bin, a search over the test set. Each
-checkout runs in a process of its own, with its own `bench/`. Prints the medians, NEW's speed as a
+checkout runs in its own process, with its own `bench/`. Prints the medians, NEW's speed as a
 multiple of OLD's, and the peak memory of both.
 """
 
@@ -26,7 +26,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("checkouts", nargs=2, type=Path, metavar="CHECKOUT")
     parser.add_argument("--arch", default="vaswani_small")
-    parser.add_argument("--precision", default="fp32", help="fp32 or bf16; of a search int8 too")
+    parser.add_argument("--precision", default="fp32", help="fp32 or bf16; also int8 for a search")
     parser.add_argument("--words", type=int, default=8000)
     parser.add_argument("--max-tokens", type=int, default=2048)
     parser.add_argument("--updates", type=int, default=4, help="of a round")
@@ -55,11 +55,11 @@ class Checkout:
         self._ask("warm")
 
     def round(self) -> None:
-        """Makes a round, and notes how long it took."""
+        """Runs a round, and records its time."""
         self.seconds.append(self._ask("round"))
 
     def stop(self) -> float:
-        """Ends the process; its peak memory, in GiB."""
+        """Ends the process; returns its peak memory in GiB."""
         return self._ask("stop")
 
     def _ask(self, word: str) -> float:
@@ -72,7 +72,7 @@ class Checkout:
 
 
 def main() -> None:
-    """Measures, and prints a row."""
+    """Measures and prints a row."""
     args = parse_arguments()
     job = {k: v for k, v in vars(args).items() if k != "checkouts"}
     with tempfile.TemporaryDirectory() as folder:

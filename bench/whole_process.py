@@ -1,4 +1,4 @@
-"""How long fairseq-generate takes from its start to its end, and what of that is translation."""
+"""The time of a whole fairseq-generate process, and its share of translation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROUNDS = 3
 def whole_process(
     path: Path, data_bin: Path, subset: str, device: str, scratch: Path
 ) -> Iterator[str]:
-    """A line for the plugin and one for stock fairseq, which take turns; beam 4.
+    """A line for the plugin and one for stock fairseq, alternating; beam 4.
 
     Raises:
         RuntimeError: fairseq-generate failed.
@@ -45,7 +45,7 @@ def whole_process(
 
 
 def _generate(flags: list[str], data_bin: Path, device: str) -> tuple[float, float]:
-    """Seconds of the process, and of translation as fairseq counts them."""
+    """Seconds of the process, and of translation as reported by fairseq."""
     command = [str(GENERATE), str(data_bin), "--user-dir", str(PLUGIN), "--beam", "4", *flags]
     started = time.perf_counter()
     done = subprocess.run(

@@ -1,11 +1,11 @@
-"""Split CLEAN/{train,valid,test}.{SOURCE,TARGET} into subwords and write them as fairseq's binary
-data: what fairseq-train and fairseq-generate read. There is one dictionary for both languages, or
-with --target-model one for each.
+"""Split CLEAN/{train,valid,test}.{SOURCE,TARGET} into subwords and write them as binary data for
+fairseq-train and fairseq-generate. There is one dictionary for both languages, or with
+--target-model one for each.
 
 The files are, byte for byte, those of `fairseq-preprocess` on the same subwords as text (with
 --joined-dictionary for one dictionary), and their SHA256SUMS. Subwords are never written as text.
 A dictionary has the pieces of train by frequency, so their numbers are known only after train has
-been read; until then sentences are kept on disk in the model's own numbers.
+been read; until then sentences are stored on disk with the model's own numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from text.fairseq_files import joined_dictionary, known_dictionary, write_index
 from text.parallel import SPLITS, check_aligned, check_languages, side_paths
 from transformer_plugin.files import checksum
 
-CHECKSUMS = "SHA256SUMS"  # by which the plugin's task finds a dictionary of other data
+CHECKSUMS = "SHA256SUMS"  # lets the plugin's task detect the dictionary of other data
 CHUNK = 1 << 22  # numbers in memory
 
 
@@ -91,8 +91,8 @@ def binarise(
     """Fill `folder` with the dictionaries and the binary data of the six texts.
 
     Args:
-        models: one of both sides, or the source's and the target's.
-        dictionaries: folder of those of another run, to take in place of new ones.
+        models: one for both sides, or the source's and the target's.
+        dictionaries: folder with the dictionaries of another run, to use instead of new ones.
     """
     model_of = dict(zip((source, target), (models[0], models[-1]), strict=True))
     counts = {model: np.zeros(len(load(model).pieces) + 1, dtype=np.int64) for model in models}
@@ -136,16 +136,16 @@ def main() -> None:
     parser.add_argument("--input", required=True, type=Path, help="folder of the clean text")
     parser.add_argument("--model", required=True, type=Path, help="folder of subwords.py")
     parser.add_argument(
-        "--target-model", type=Path, help="of the target side; default: --model, and one dictionary"
+        "--target-model", type=Path, help="for the target side; default: --model and one dictionary"
     )
     parser.add_argument(
-        "--dictionaries", type=Path, help="data-bin of another run, whose dictionaries to take"
+        "--dictionaries", type=Path, help="data-bin of another run, whose dictionaries to use"
     )
     parser.add_argument("--output", required=True, type=Path, help="folder for the binary data")
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
     parser.add_argument(
-        "--workers", type=int, default=all_cores(), help="processes (default: one a core)"
+        "--workers", type=int, default=all_cores(), help="processes (default: one per core)"
     )
     args = parser.parse_args()
     check_languages(args.source, args.target)
@@ -153,7 +153,7 @@ def main() -> None:
         raise BadInput("expected --workers of at least 1")
     models = [args.model, *([args.target_model] if args.target_model else [])]
     settings = {"source": args.source, "target": args.target}
-    if args.target_model:  # whose files may have the names of the other's
+    if args.target_model:  # its files may have the same names as the other's
         settings["target_model"] = " ".join(map(checksum, model_files(args.target_model)))
     languages = (args.source, args.target)
     inputs = [*side_paths(args.input, languages), *model_files(args.model)]

@@ -6,8 +6,8 @@ valid UTF-8, has a NUL byte, is empty, too short or too long, when the ratio of 
 high, or when the pair is a duplicate; it is counted once, under the first of these reasons.
 Validation and test pairs are never dropped: a line that cannot be a sentence is an error there.
 
-Where a corpus has no validation set (RAW/hold-out.json), every Nth clean training pair is held out
-as one. Duplicates are kept then, as in the split of the literature.
+If a corpus has no validation set (RAW/hold-out.json), every Nth clean training pair is held out as
+one. Duplicates are then kept, as in the split of the literature.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def clean_train(
     every: int,
     workers: int,
 ) -> dict[str, dict[str, int]]:
-    """Write the training pairs that are kept, every Nth of them to valid; return the counts."""
+    """Write the training pairs that are kept, every Nth to valid; return the counts."""
     counts = Counter(dict.fromkeys(("read", "kept", *REASONS), 0))
     seen = DigestSet()
     with ExitStack() as files:
@@ -111,8 +111,8 @@ def clean_held_out(
 ) -> dict[str, int]:
     """Write every pair of a validation or test set; return the counts.
 
-    BadInput on a line that cannot be a sentence, and when half of the lines of a side are split
-    into subwords: scores are those of plain text.
+    BadInput if a line cannot be a sentence, or if half of the lines of a side are split into
+    subwords: scores are computed on plain text.
     """
     pairs, empty = check_aligned(*paths), 0
     marked: tuple[list[int], list[int]] = ([], [])
@@ -172,12 +172,12 @@ def main() -> None:
         "--max-ratio",
         type=float,
         default=1.5,
-        help="words of the longer side to the shorter (default %(default)s)",
+        help="ratio of words of the longer to the shorter side (default %(default)s)",
     )
     parser.add_argument("--moses", action="store_true", help="normalise punctuation and tokenise")
     parser.add_argument("--lowercase", action="store_true")
     parser.add_argument(
-        "--workers", type=int, default=all_cores(), help="processes (default: one a core)"
+        "--workers", type=int, default=all_cores(), help="processes (default: one per core)"
     )
     args = parser.parse_args()
     check_languages(args.source, args.target)

@@ -1,6 +1,6 @@
 """Write contrastive pairs of the toy grammar, for `transformer-plugin contrast`: sentences of the
-toy corpus's test set with all mistakes of gender, case, number and verb position that can be made
-in them. A table with the columns source, right, wrong, category and distance."""
+toy corpus's test set with all possible errors of gender, case, number and verb position, as a
+table with the columns source, right, wrong, category and distance."""
 
 from __future__ import annotations
 

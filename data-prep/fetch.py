@@ -1,7 +1,7 @@
 """Fetch a corpus into {train,valid,test}.{SOURCE,TARGET}, plain text.
 
 The corpus is `toy`, which is generated; or the name or path of a manifest of data-prep/corpora/,
-which is read from its public addresses or from DATA_MIRROR; or parallel files of your own, named by
+which is read from its public addresses or from DATA_MIRROR; or your own parallel files, given with
 --train, --valid and --test: PREFIX stands for PREFIX.SOURCE and PREFIX.TARGET, each of which may be
 compressed (.gz); several are PREFIX,PREFIX.
 """
@@ -40,7 +40,7 @@ def append_side(path: Path, part: Part, output: Path) -> int:
 
 
 def append_part(paths: Sequence[Path], sides: Sequence[Part], outputs: Sequence[Path]) -> None:
-    """Add a part to its split; BadInput when its two sides are not aligned."""
+    """Add a part to its split; BadInput if its two sides are not aligned."""
     numbers = [segment_numbers(path, side.name) for path, side in zip(paths, sides, strict=True)]
     counts = [append_side(*side) for side in zip(paths, sides, outputs, strict=True)]
     if counts[0] != counts[1]:
@@ -49,7 +49,7 @@ def append_part(paths: Sequence[Path], sides: Sequence[Part], outputs: Sequence[
             "the sides are misaligned"
         )
     if not counts[0]:
-        raise BadInput(f"{sides[0].name} is empty: expected one sentence a line")
+        raise BadInput(f"{sides[0].name} is empty: expected one sentence per line")
     if numbers[0] != numbers[1]:
         raise BadInput(f"the segments of {sides[0].name} and {sides[1].name} have different ids")
 
@@ -96,7 +96,7 @@ def check_splits(folder: Path, source: str, target: str, known: dict[str, int]) 
             print("[raw] valid: held out of train by the next step", file=sys.stderr)
             continue
         pairs = check_aligned(*paths)
-        if split != "train":  # a bad line of train is dropped by clean.py, and counted
+        if split != "train":  # clean.py drops and counts bad lines of train
             for path in paths:
                 for _ in read_lines(path):
                     pass
@@ -104,7 +104,7 @@ def check_splits(folder: Path, source: str, target: str, known: dict[str, int]) 
         if pairs != known.get(split, pairs):
             print(
                 f"[raw] WARNING: the public {split} has {known[split]:,} pairs: scores will "
-                "not compare with published ones",
+                "not be comparable with published ones",
                 file=sys.stderr,
             )
 
@@ -145,7 +145,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("corpus", nargs="?", help="toy, a manifest's name, or its path")
-    parser.add_argument("--variant", default="", help="of the corpus; default: its first")
+    parser.add_argument("--variant", default="", help="variant of the corpus; default: its first")
     for split in SPLITS:
         parser.add_argument(f"--{split}", default="", metavar="PREFIX[,PREFIX]")
     parser.add_argument("--source", required=True, help="source language, such as en")
@@ -154,7 +154,7 @@ def main() -> None:
     parser.add_argument(
         "--downloads",
         type=Path,
-        help="where fetched files are kept (default: downloads beside --output)",
+        help="folder for fetched files (default: downloads beside --output)",
     )
     args = parser.parse_args()
     check_languages(args.source, args.target)

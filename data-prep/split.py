@@ -3,8 +3,8 @@
     python data-prep/split.py PREFIX --source en --target de --output FOLDER
     TRAIN=FOLDER/train VALID=FOLDER/valid TEST=FOLDER/test recipes/prepare.sh EXPERIMENT
 
-All translations of a source sentence (compared without case and outer spaces) go to the same split,
-so that no sentence of valid and test is in train; valid and test keep the first of them.
+All translations of a source sentence (ignoring case and outer spaces) go to the same split, so that
+no sentence of valid and test is in train; valid and test keep the first of them.
 The same seed gives the same files.
 """
 
@@ -25,7 +25,7 @@ Pair = tuple[str, str]
 
 
 def split_pairs(pairs: list[Pair], valid: int, test: int, seed: int) -> dict[str, list[Pair]]:
-    """{split: pairs}; BadInput when there are not enough source sentences."""
+    """{split: pairs}; BadInput if there are not enough source sentences."""
     groups: dict[str, list[Pair]] = {}
     for pair in pairs:
         groups.setdefault(pair[0].strip().casefold(), []).append(pair)

@@ -6,7 +6,7 @@ moses-bpe      subword-nmt's BPE of --merges merges, on text that clean.py --mos
                tokenised, as in the literature: joint.codes, joint.vocab
 words          none: every word of the text is one symbol: joint.vocab
 
-With --copy nothing is learnt: the model is that of another run, which a model of it wants.
+With --copy nothing is learnt: the subword model of another run is copied, for use with its model.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from text.line_checks import MAX_LINE_BYTES
 from text.parallel import check_languages, read_lines
 from text.word_counts import count_words
 
-MAX_BPE_WORDS = 2_000_000  # the most frequent; subword-nmt needs 2.5 GB for them
+MAX_BPE_WORDS = 2_000_000  # most frequent words; subword-nmt needs 2.5 GB for them
 
 
 def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> None:
-    """Write joint.model and joint.vocab; BadInput when the words do not give enough pieces."""
+    """Write joint.model and joint.vocab; BadInput if the words do not give enough pieces."""
     counted = folder / "words.tsv"
     with counted.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{word}\t{count}\n" for word, count in words.items())
@@ -50,7 +50,7 @@ def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> N
                 vocab_size=vocab_size,
                 character_coverage=1.0,
                 normalization_rule_name="identity",
-                max_sentence_length=4 * MAX_LINE_BYTES,  # of a word and its count
+                max_sentence_length=4 * MAX_LINE_BYTES,  # for a word and its count
                 num_threads=1,
                 minloglevel=2,  # errors come as exceptions
             )
@@ -65,7 +65,7 @@ def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> N
 
 
 def learn_moses_bpe(words: Counter[str], merges: int, folder: Path) -> None:
-    """Write joint.codes, and to joint.vocab every piece that they can produce, one a line."""
+    """Write joint.codes, and to joint.vocab every piece that they can produce, one per line."""
     if not any(len(word) > 1 for word in words):
         raise BadInput("no word has two letters: there is nothing to merge")
     frequent = islice(words.items(), MAX_BPE_WORDS)
@@ -78,7 +78,7 @@ def learn_moses_bpe(words: Counter[str], merges: int, folder: Path) -> None:
         learn_bpe(counted, file, merges, min_frequency=2, is_dict=True)
     pieces = sorted({character for word in words for character in word})
     pieces += [f"{character}@@" for character in pieces]
-    for line in codes.read_text(encoding="utf-8").split("\n")[1:-1]:  # the first: a version
+    for line in codes.read_text(encoding="utf-8").split("\n")[1:-1]:  # the first line is a version
         piece = line.replace(" ", "")
         pieces.append(piece.removesuffix("</w>") if piece.endswith("</w>") else f"{piece}@@")
     text = "".join(f"{piece}\n" for piece in dict.fromkeys(pieces))
@@ -86,7 +86,7 @@ def learn_moses_bpe(words: Counter[str], merges: int, folder: Path) -> None:
 
 
 def learn(texts: list[Path], kind: str, size: int | None, workers: int, folder: Path) -> None:
-    """Write a subword model of `kind` into `folder`; `size` of "words" is None."""
+    """Write a subword model of `kind` into `folder`; `size` is None for "words"."""
     try:
         words = count_words(texts, workers)
     except UnicodeDecodeError:
@@ -104,8 +104,8 @@ def learn(texts: list[Path], kind: str, size: int | None, workers: int, folder: 
 
 
 def check_form(clean: Path, base: Path) -> None:
-    """Check that the text was cleaned as that of the run whose subwords are copied; BadInput where
-    the reports of clean.py say otherwise."""
+    """Check that the text was cleaned like that of the run whose subwords are copied; BadInput if
+    the reports of clean.py differ."""
     forms = []
     for report in (clean / "report.json", base.parent / "clean" / "report.json"):
         if not report.is_file():
@@ -113,8 +113,8 @@ def check_form(clean: Path, base: Path) -> None:
         forms.append(json.loads(report.read_text(encoding="utf-8")).get("form", {}))
     if forms[0] != forms[1]:
         raise BadInput(
-            f"{clean} was cleaned by {forms[0]}, the text of {base} by {forms[1]}: set SUBWORDS and"
-            " LOWERCASE as they were for that run"
+            f"{clean} was cleaned with {forms[0]}, the text of {base} with {forms[1]}: set SUBWORDS"
+            " and LOWERCASE as they were for that run"
         )
 
 
@@ -130,7 +130,7 @@ def main() -> None:
         "--side",
         choices=("both", "source", "target"),
         default="both",
-        help="whose text to learn from (default %(default)s)",
+        help="side whose text to learn from (default %(default)s)",
     )
     parser.add_argument("--kind", choices=KINDS, default=KINDS[0], help="default: %(default)s")
     parser.add_argument(
@@ -143,7 +143,7 @@ def main() -> None:
         "--merges", type=int, default=32_000, help="merges of moses-bpe (default %(default)s)"
     )
     parser.add_argument(
-        "--workers", type=int, default=all_cores(), help="processes (default: one a core)"
+        "--workers", type=int, default=all_cores(), help="processes (default: one per core)"
     )
     parser.add_argument("--copy", type=Path, help="folder of the subword model of another run")
     args = parser.parse_args()

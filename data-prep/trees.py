@@ -1,9 +1,9 @@
-"""Bring a treebank to parallel text: sentences (.words) and their trees as tokens (.tree), as in
+"""Convert a treebank to parallel text: sentences (.words) and their trees as tokens (.tree), as in
 section 6.3 of the paper and the authors' release; and the trees of valid and test in brackets
-(.trees), which parses are scored against.
+(.trees), the reference for scoring parses.
 
-Functions and indices of labels go, and so do empty elements, comments and lemmas; sentences without
-words are left out. Trees and the form of the tokens: transformer_plugin/parsing.
+Functions and indices of labels, empty elements, comments and lemmas are removed; sentences without
+words are skipped. For trees and the form of the tokens see transformer_plugin/parsing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def write_split(paths: list[Path], style: str, source: Path, target: Path, gold:
                 words.write(" ".join(tree.leaves()) + "\n")
                 trees.write(" ".join(str(tree).split()) + "\n")
                 written += 1
-    left_out = f"; {without_words:,} without words left out" if without_words else ""
+    left_out = f"; {without_words:,} without words skipped" if without_words else ""
     print(f"[raw] {source.stem}: {written:,} sentences of {len(paths):,} files{left_out}",
           file=sys.stderr)  # fmt: skip
     if not written:
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--output", required=True, type=Path, help="folder for the text files")
     parser.add_argument("--source", default="words", help="name of the sentences' side"
                         " (default %(default)s)")  # fmt: skip
-    parser.add_argument("--target", default="tree", help="of the trees' (default %(default)s)")
+    parser.add_argument("--target", default="tree", help="of the trees' side (default %(default)s)")
     args = parser.parse_args()
     check_languages(args.source, args.target)
     manifest = read_treebank(args.treebank)
@@ -78,7 +78,7 @@ def main() -> None:
     except ValueError as error:
         raise BadInput(str(error)) from None
     if not args.input.exists():
-        raise BadInput(f"{args.input} does not exist: name the folder or archive of the treebank")
+        raise BadInput(f"{args.input} does not exist: give the folder or archive of the treebank")
     archive = args.input.is_file()
     with tempfile.TemporaryDirectory() if archive else nullcontext(args.input) as folder:
         if archive:

@@ -1,4 +1,4 @@
-"""Adam with the paper's numbers, as fairseq registers it."""
+"""Adam with the paper's hyperparameters, registered with fairseq."""
 
 from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
@@ -72,6 +72,6 @@ def _parse_betas(text: str) -> tuple[float, float]:
         first, second = (float(part) for part in str(text).strip("()[] ").split(","))
     except ValueError:
         raise ValueError(
-            f"--adam-betas: expected two numbers as '(0.9, 0.98)', got '{text}'"
+            f"--adam-betas: expected two numbers such as '(0.9, 0.98)', got '{text}'"
         ) from None
     return first, second

@@ -23,7 +23,7 @@ def register_preset(name: str, numbers: Numbers, model: str = "vaswani_transform
     """Makes ``--arch NAME`` mean the registered ``model`` with ``numbers`` as its defaults.
 
     Raises:
-        ValueError: the model has no field of this name.
+        ValueError: the model has no such field.
     """
     parent: Any = MODEL_REGISTRY[model]
     config = MODEL_DATACLASS_REGISTRY[model]
@@ -62,7 +62,7 @@ def _complete(args: Namespace) -> None:
         raise Refusal("--lr-scheduler polynomial_decay needs --total-num-update")
     for name in ("max_source_positions", "max_target_positions"):
         if getattr(args, name, 0) is None:
-            setattr(args, name, 1024)  # a language model's task has no limit
+            setattr(args, name, 1024)  # tasks of language models have no limit
 
 
 for _name, _numbers in PRESETS.items():

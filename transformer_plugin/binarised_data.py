@@ -1,4 +1,4 @@
-"""Checks folders of binarised data: missing files, and files of different binarisations."""
+"""Checks folders of binarised data for missing files and for files of different binarisations."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CHECKSUMS = "SHA256SUMS"  # data-prep/binarise.py writes it; fairseq-preprocess 
 def check_checksums(folder: Path) -> None:
     """Compares the dictionaries and indices with the folder's ``SHA256SUMS``, if it has one.
 
-    The numbers in the data refer to one dictionary. With another, training would run and learn
+    The numbers in the data refer to one dictionary. With another one, training would run but learn
     nonsense.
 
     Raises:
-        ValueError: a file is missing or has changed; names it.
+        ValueError: a file is missing or has changed; the message names it.
     """
     sums = folder / CHECKSUMS
     if not sums.is_file():
@@ -36,8 +36,8 @@ def check_checksums(folder: Path) -> None:
             raise ValueError(f"{path} is missing; prepare the data again (recipes/prepare.sh)")
         if checksum(path) != expected:
             raise ValueError(
-                f"{path} is not the file that was written with the others of {folder}: the data"
-                " was binarised with another dictionary; prepare it again (recipes/prepare.sh)"
+                f"{path} does not belong to the other files of {folder}: the data was binarised"
+                " with another dictionary; prepare it again (recipes/prepare.sh)"
             )
 
 
@@ -45,11 +45,11 @@ def check_symbols(folder: str, split: str, dictionaries: Mapping[str, Dictionary
     """Looks for numbers beyond the dictionary, in folders without ``SHA256SUMS``.
 
     Args:
-        folder: folders as fairseq takes them, ``A:B``.
-        dictionaries: of both languages, by the names of the languages.
+        folder: folders in fairseq's form, ``A:B``.
+        dictionaries: the dictionaries of both languages, by language.
 
     Raises:
-        SystemExit: the data was binarised with a larger dictionary; names the file.
+        SystemExit: the data was binarised with a larger dictionary; the message names the file.
     """
     for path in map(Path, utils.split_paths(folder)):
         if (path / CHECKSUMS).is_file():
@@ -78,16 +78,16 @@ def _largest(path: Path, tokens: int) -> int:
 
 
 def check_data(data: str, source: str | None, target: str | None) -> None:
-    """Finds missing files before fairseq does, whose messages name no file.
+    """Finds missing files before fairseq does, because its messages name no file.
 
     Args:
-        data: folders as fairseq takes them, ``A:B``.
+        data: folders in fairseq's form, ``A:B``.
         source: source language; None: inferred from the file names.
         target: target language; None: inferred.
 
     Raises:
         FileNotFoundError: a folder, its data or a dictionary is missing.
-        SystemExit: the files are of different binarisations.
+        SystemExit: the files are from different binarisations.
     """
     prepare = "prepare it with recipes/prepare.sh, or with fairseq-preprocess"
     for path in map(Path, utils.split_paths(data)):
@@ -99,7 +99,7 @@ def check_data(data: str, source: str | None, target: str | None) -> None:
         if None in languages:
             raise FileNotFoundError(
                 f"{path}: no binarised data (train.SOURCE-TARGET.SOURCE.idx or similar);"
-                f" {prepare}, or name the languages by -s and -t"
+                f" {prepare}, or name the languages with -s and -t"
             )
         for language in languages:
             dictionary = path / f"dict.{language}.txt"

@@ -4,4 +4,4 @@ from .refusal import Refusal
 
 
 class CheckpointError(Refusal):
-    """The message names the file and what to do."""
+    """The message names the file and the remedy."""

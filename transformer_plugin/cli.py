@@ -9,10 +9,10 @@ import signal
 import sys
 import warnings
 
-# Each names a module with add_arguments(parser) and main(args); only the one called is imported.
+# Modules with add_arguments(parser) and main(args); only that of the given command is imported.
 SUBCOMMANDS = {
     "path": ("location", "print the directory to give to --user-dir"),
-    "doctor": ("doctor.command", "find problems of the installation, data or a checkpoint"),
+    "doctor": ("doctor.command", "find problems in the installation, data or a checkpoint"),
     "average": ("checkpoints.averaging", "average checkpoints of a run"),
     "convert": ("checkpoints.exchange.conversion", "convert checkpoints to and from stock fairseq"),
     "export": ("checkpoints.exchange.export", "write a model for CTranslate2 or Hugging Face"),
@@ -36,9 +36,9 @@ SUBCOMMANDS = {
 def main(arguments: list[str] | None = None) -> int:
     """Runs a subcommand and returns its exit status.
 
-    A wrong input or option is one line on stderr and status 2; Ctrl-C is status 130, as in a shell.
+    Wrong input or options give one line on stderr and status 2; Ctrl-C gives 130, as in a shell.
     """
-    if arguments is None and not sys.warnoptions:  # this process is the command's own
+    if arguments is None and not sys.warnoptions:  # the command runs as its own process
         warnings.simplefilter("ignore")
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
@@ -52,8 +52,8 @@ def _run(arguments: list[str]) -> int:
     for name, (module, help_text) in SUBCOMMANDS.items():
         command = commands.add_parser(name, help=help_text, description=help_text)
         if arguments[:1] == [name]:
-            # Some of fairseq's models set the root logger to DEBUG when they are imported: undo
-            # that if it has happened before, and again after the tool's imports.
+            # Some of fairseq's models set the root logger to DEBUG when they are imported. Undo
+            # that, if it has already happened, and again after the tool's imports.
             logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
             tool = importlib.import_module(f"{__package__}.{module}")
             logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)

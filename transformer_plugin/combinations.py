@@ -18,8 +18,8 @@ from omegaconf import DictConfig, OmegaConf
 from .refusal import Refusal
 
 NO_TRANSLATION = (
-    "the plugin's model translates, and the task gives it no target sentences: use a task of"
-    " translation, or for a language model --arch transformer_lm"
+    "the plugin's model translates, but the task gives it no target sentences: use a translation"
+    " task, or for a language model --arch transformer_lm"
 )
 # fairseq's parts that work with the plugin's model. The others are for other kinds of models.
 WORKING: dict[str, tuple[str, ...]] = {
@@ -51,8 +51,8 @@ _REGISTRIES = {
     "lr_scheduler": LR_SCHEDULER_REGISTRY,
 }
 _ONE_MODEL_A_PAIR = (
-    "it trains a model a language pair, as --arch multilingual_transformer: for one model of"
-    " several languages use translation_multi_simple_epoch"
+    "it trains one model per language pair, like --arch multilingual_transformer: for one model"
+    " of several languages use translation_multi_simple_epoch"
 )
 _INSTEAD = {
     "language_modeling": NO_TRANSLATION,
@@ -60,7 +60,7 @@ _INSTEAD = {
     "multilingual_translation": _ONE_MODEL_A_PAIR,
     "semisupervised_translation": _ONE_MODEL_A_PAIR,
     "label_smoothed_cross_entropy_with_alignment": "it trains the attention of one architecture,"
-    " --arch transformer_align: use vaswani_cross_entropy, whose model gives alignments by its last"
+    " --arch transformer_align: use vaswani_cross_entropy; its model gives alignments from its last"
     " layer's attention",
     "translation_from_pretrained_bart": "it does not run in this release of fairseq: use"
     " translation with --finetune-from-model",
@@ -93,8 +93,8 @@ def check_combination(cfg: Any, task: FairseqTask) -> None:
     if trained == "vaswani_translation" and type(task) is TranslationTask:
         raise Refusal(
             "the checkpoint was trained with --task vaswani_translation: add this to the command."
-            " By --task translation, which is fairseq's default, its own search would translate,"
-            " and leave out the last sentences where their number is no multiple of 8"
+            " With --task translation, the default, fairseq's own search would translate, and skip"
+            " the last sentences if their number is not a multiple of 8"
         )
 
 
@@ -102,11 +102,11 @@ def check_names(arch: str, chosen: Mapping[str, str | None]) -> None:
     """Checks that fairseq's parts work with an architecture of the plugin.
 
     Args:
-        chosen: the names of the task, the criterion and so on. Parts that are not fairseq's own
-            are not checked.
+        chosen: the names of the task, the criterion and so on. Only fairseq's own parts are
+            checked.
 
     Raises:
-        Refusal: one of them does not.
+        Refusal: one of them does not work with it.
     """
     for kind, name in chosen.items():
         part = _REGISTRIES[kind].get(name or "")

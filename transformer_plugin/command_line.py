@@ -18,14 +18,14 @@ def add_options(parser: ArgumentParser, config: FairseqDataclass, stock: Any) ->
     """Adds an option for each field of ``config`` that the parser does not have yet, and those of
     ``stock``, fairseq's component of the same kind.
 
-    Options that are not given stay unset, so that the field's default holds, even if it is an
+    Options that are not given stay unset, so that the field's default applies, even if it is an
     interpolation. fairseq would set them to None.
     """
     fill_group(parser.add_argument_group(argument_default=SUPPRESS), config, stock)
 
 
 def fill_group(group: Any, config: FairseqDataclass, stock: Any) -> None:
-    """As ``add_options``, for a group of options that stay unset by default."""
+    """Like ``add_options``, for a group of options that stay unset by default."""
     for each in fields(config):
         text = each.metadata.get("help")
         if text and str(each.default).startswith("${"):  # fairseq would ignore the type

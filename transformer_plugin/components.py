@@ -17,7 +17,7 @@ if _known is not None and _known.__module__.rpartition(".")[0] != __package__:
     _first, _second = (
         Path(sys.modules[name].__file__ or "").parent for name in (_known.__module__, __name__)
     )
-    raise Refusal(f"the plugin is imported from {_first} already: leave out {_second}")
+    raise Refusal(f"the plugin is already imported from {_first}: remove {_second}")
 
 from . import adam, architectures, criterion, noam, task  # noqa: E402, F401
 

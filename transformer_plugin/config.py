@@ -32,10 +32,10 @@ class VaswaniConfig(FairseqDataclass):
     d_ff: int = field(default=2048, metadata={"help": "inner width of the feed-forward (3.3)"})
     num_heads: int = field(default=8, metadata={"help": "attention heads, h (3.2.2)"})
     d_k: int = field(
-        default=0, metadata={"help": "width of queries and keys a head; 0 = d_model / h (3.2.2)"}
+        default=0, metadata={"help": "width of queries and keys per head; 0 = d_model / h (3.2.2)"}
     )
     d_v: int = field(
-        default=0, metadata={"help": "width of values a head; 0 = d_model / h (3.2.2)"}
+        default=0, metadata={"help": "width of values per head; 0 = d_model / h (3.2.2)"}
     )
     dropout: float = field(
         default=0.1, metadata={"help": "residual and embedding dropout, P_drop (5.4)"}
@@ -77,7 +77,7 @@ class VaswaniConfig(FairseqDataclass):
     )
     initialisation: Initialisation = field(
         default=by_fidelity("initialisation", "paper"),
-        metadata={"help": "paper: Xavier everywhere, as the authors' release; fairseq: its own"},
+        metadata={"help": "paper: Xavier everywhere, as in the authors' release; fairseq: its own"},
     )
     untie_embeddings: bool = field(
         default=False,
@@ -90,7 +90,7 @@ class VaswaniConfig(FairseqDataclass):
     checkpoint_activations: bool = field(
         default=False,
         metadata={
-            "help": "recompute each layer's activations in the backward pass instead of keeping"
+            "help": "recompute each layer's activations in the backward pass instead of storing"
             " them: less memory, a third more work"
         },
     )
@@ -98,7 +98,7 @@ class VaswaniConfig(FairseqDataclass):
         default=II("oc.select:task.fidelity,paper"),
         metadata={"help": "whose defaults to use: the paper's, t2t's or fairseq's"},
     )
-    # Deviation: longer training sentences are left out; the paper names no limit.
+    # Deviation: longer training sentences are skipped; the paper states no limit.
     max_source_positions: int = II("oc.select:task.max_source_positions,1024")
     max_target_positions: int = II("oc.select:task.max_target_positions,1024")
 

@@ -73,7 +73,7 @@ class VaswaniCrossEntropy(FairseqCriterion):
         """The loss of a batch, in nats.
 
         Args:
-            model: of the plugin or of fairseq; or fairseq's wrapper for DDP, which has its
+            model: the plugin's or fairseq's; or fairseq's wrapper for DDP, which has the same
                 attributes.
 
         Returns:
@@ -123,8 +123,8 @@ class VaswaniCrossEntropy(FairseqCriterion):
     def _work(
         self, model: VaswaniTransformer, sample: dict[str, Any], features: Tensor
     ) -> dict[str, Any]:
-        """The operations of a training batch; and if the peak of the device is known, the seconds
-        that all devices would need at their peak."""
+        """The FLOPs of a training batch; and if the device's peak is known, the seconds that all
+        devices would need at their peak."""
         lengths = sample["target"].ne(self.padding_idx).sum(dim=1)
         flops = batch_flops(model, sample["net_input"]["src_lengths"], lengths)
         device = features.device
@@ -136,8 +136,8 @@ class VaswaniCrossEntropy(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Logs loss and nll_loss in bits a token, perplexity, accuracy in per cent; for training
-        also TFLOP/s on all devices, and mfu, the per cent of their peak."""
+        """Logs loss and nll_loss in bits per token, perplexity, and accuracy in per cent; in
+        training also TFLOP/s on all devices, and mfu, the percentage of their peak."""
 
         def total(key: str) -> Any:
             return sum(log.get(key, 0) for log in logging_outputs)
@@ -155,7 +155,7 @@ class VaswaniCrossEntropy(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """True: they are sums, so that workers exchange one number each."""
+        """True: all values are sums, so workers exchange one number for each."""
         return True
 
 

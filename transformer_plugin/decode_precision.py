@@ -17,7 +17,7 @@ _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def in_precision(model: Model, precision: str) -> Model:
-    """Converts a model in place for decoding; it cannot be trained any more.
+    """Converts a model in place for decoding; it can no longer be trained.
 
     ``int8`` is torch's dynamic quantisation: linear layers have 8-bit weights, their inputs are
     quantised batch by batch, and everything else is in fp32. ``bf16`` rounds the weights, and

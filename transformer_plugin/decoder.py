@@ -20,7 +20,7 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
     """``Decoder`` with fairseq's interface.
 
     Args:
-        dictionary: of the target language.
+        dictionary: the target dictionary.
         embed_tokens, embed_positions, output_projection, shape, num_layers: see ``Decoder``.
         max_positions: longest target sentence, in tokens.
     """
@@ -84,7 +84,7 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
         return (x if features_only else self.output_layer(x)), {"attn": [attn]}
 
     def extract_features(self, *args: Any, **options: Any) -> Any:
-        """As ``forward``, with features ``[B, T, D]`` in place of logits."""
+        """Like ``forward``, but returns features ``[B, T, D]`` instead of logits."""
         return self(*args, features_only=True, **options)
 
     def reorder_incremental_state_scripting(

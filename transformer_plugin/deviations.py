@@ -1,7 +1,7 @@
 """Lists the settings of a run that differ from the paper, for its log.
 
-An architecture of Tables 2 and 3 is compared with the paper's own model, any other with the base
-model.
+Architectures of Tables 2 and 3 are compared with the same model of the paper, all others with the
+base model.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NOT_THE_MODEL = {
     *("_name", "fidelity", "label_smoothing", "max_source_positions", "max_target_positions"),
 }
 # About 25,000 tokens in section 5.1. Deviation: fairseq's --max-tokens counts positions of the
-# longer side with padding, as the authors' release, which has 8 x 4,096.
+# longer side with padding, like the authors' release, which has 8 x 4,096.
 _BATCH = range(25_000, 33_000)
 
 

@@ -17,7 +17,7 @@ class VaswaniEncoder(Encoder, FairseqEncoder):
     """``Encoder`` with fairseq's interface.
 
     Args:
-        dictionary: of the source language.
+        dictionary: the source dictionary.
         embed_tokens, embed_positions, shape, num_layers: see ``Encoder``.
         max_positions: longest source sentence, in tokens.
     """

@@ -1,4 +1,4 @@
-"""The defaults that ``--fidelity`` selects, where they differ from the paper's.
+"""The defaults of ``--fidelity`` that differ from the paper's.
 
 The paper's values are stated where each option is declared. An explicit option overrides
 ``--fidelity``, on the command line and in YAML.
@@ -29,14 +29,14 @@ def by_fidelity(name: str, paper: float | str) -> Any:
     """The default of a field whose value depends on ``--fidelity``.
 
     Args:
-        name: of the field.
+        name: the name of the field.
         paper: the paper's value.
     """
     return II(f"by_fidelity:{name},{paper}")
 
 
 def _chosen(name: str, paper: Any, *, _parent_: DictConfig, _root_: DictConfig) -> Any:
-    """The default of a field: by ``fidelity`` in the same section, otherwise by the model's."""
+    """The default of a field, by ``fidelity`` in the same section, or else the model's."""
     fidelity = _parent_.get("fidelity") or OmegaConf.select(_root_, "model.fidelity")
     return FIDELITIES[str(fidelity or "paper")].get(name, paper)
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and their checksums."""
+"""Atomic writes and checksums of files."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PARTIAL = ".*.partial"  # the names of files that were never finished
 def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     """A file opened for writing, which replaces ``path`` when the block ends without an error.
 
-    It has a temporary name beside ``path`` until then, and is flushed to the disk. A device or a
-    pipe is written to as it is.
+    Until then it has a temporary name beside ``path``; it is flushed to disk. Devices and pipes are
+    written directly.
 
     Args:
-        mode: "w" for text in UTF-8, its line feeds as they are; "wb" for bytes.
+        mode: "w" for UTF-8 text with unchanged line feeds; "wb" for bytes.
 
     Raises:
         FileNotFoundError: the folder does not exist.
@@ -32,7 +32,7 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent}: no such folder: make it first")
+        raise FileNotFoundError(f"{path.parent}: no such folder: create it first")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     if path.exists() and not path.is_file():
         with path.open(mode, **text) as file:  # type: ignore[call-overload]
@@ -59,7 +59,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     """An empty folder beside ``path``, which replaces it when the block ends without an error.
 
     Raises:
-        OSError: the folder cannot be written or the disk is full; ``path`` is as it was.
+        OSError: the folder cannot be written or the disk is full; ``path`` is not changed.
     """
     partial, former = (
         path.with_name(f".{path.name}.{os.getpid()}.{end}") for end in ("partial", "former")
@@ -81,7 +81,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(path: Path) -> None:
-    """Removes what killed processes have left of writing ``path``. No other may be writing it."""
+    """Removes partial files of killed processes. No other process may be writing ``path``."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
         if left.suffix in (".partial", ".former"):
             shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
@@ -98,6 +98,6 @@ def checksum(path: Path, algorithm: str = "sha256") -> str:
 
 
 def shown_path(path: Path) -> str:
-    """A path as a message shows it: from the working directory on, if it lies there."""
+    """A path for messages: relative to the working directory, if it is inside that."""
     found, here = path.absolute(), Path.cwd()
     return str(found.relative_to(here) if found.is_relative_to(here) else path)

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 # One sentence's count, or a tensor with one for each sentence.
 Count = TypeVar("Count", int, float, "Tensor")
 
-BACKWARD = 2  # times the forward pass: each of a product's two gradients costs as much as it
-P100 = 9.5e12  # single-precision operations a second, sustained, that the paper assumes
+BACKWARD = 2  # times the forward pass: each of a product's two gradients costs one product
+P100 = 9.5e12  # sustained single-precision operations per second that the paper assumes
 
 
 @dataclass(frozen=True)
 class Dimensions:
-    """The numbers that parameters and operations depend on; both stacks have ``n_layers``."""
+    """The sizes that determine parameters and operations; both stacks have ``n_layers``."""
 
     n_layers: int
     d_model: int

@@ -33,8 +33,8 @@ class VaswaniGenerator(nn.Module):
     """Beam search with the paper's or fairseq's rules.
 
     Args:
-        models: of the plugin; more than one form an ensemble.
-        rules: of the search.
+        models: models of the plugin; several form an ensemble.
+        rules: rules of the search.
         max_len_a: if negative, a hypothesis is at most as long as its own source plus
             ``max_len_own`` tokens. Otherwise as in fairseq: at most a * S + b, where S is the
             length of the batch.
@@ -112,7 +112,7 @@ class VaswaniGenerator(nn.Module):
         return forms
 
     def _workers(self, tokens: Tensor) -> int:
-        # Threads would take random numbers in any order.
+        # Threads would draw random numbers in an arbitrary order.
         random = self.rules.sampling is not None or any(map(is_random, self.models))
         return 1 if random or tokens.is_cuda else torch.get_num_threads()
 
@@ -120,7 +120,7 @@ class VaswaniGenerator(nn.Module):
         alone = self._workers(batches[0]) == 1
         return list((map if alone else map_in_threads)(function, batches))
 
-    @torch.inference_mode()  # holds only in its own thread
+    @torch.inference_mode()  # applies only to its own thread
     def _search(
         self,
         src_tokens: Tensor,
@@ -186,7 +186,7 @@ class VaswaniGenerator(nn.Module):
         limit = min(model.max_decoder_positions() for model in self.models) - 1
         if self.max_len_a < 0:
             longest = lengths - 1 + self.max_len_own
-            if prefix is not None:  # there is always room behind a prefix
+            if prefix is not None:  # a prefix always leaves room
                 longest = longest.maximum(prefix.ne(self.rules.pad).sum(dim=1) + self.max_len_own)
             return longest.clamp(1, limit)
         most = int(self.max_len_a * src_tokens.size(1) + self.max_len_b)

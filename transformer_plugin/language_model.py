@@ -43,13 +43,13 @@ def check_dictionary(model: FairseqLanguageModel, dictionary: Dictionary) -> Non
     """Checks that a language model has the translation model's target dictionary.
 
     Raises:
-        Refusal: it has another one.
+        Refusal: the dictionaries differ.
     """
     own: Dictionary = model.decoder.dictionary
     if own != dictionary:
         _check_size(len(own), dictionary, "--lm-path")
         raise Refusal(
-            "--lm-path: the language model's words are numbered otherwise than the target"
+            "--lm-path: the language model's words have other numbers than the target"
             " language's: binarise its text with --srcdict DATA-BIN/dict.TARGET.txt and train it"
             " again"
         )
@@ -65,10 +65,10 @@ def _check_size(size: int, dictionary: Dictionary, what: str) -> None:
 
 
 class CachedLanguageModel:
-    """A language model at the beginning of sentences (see ``search.scorers.LanguageModel``).
+    """A language model at the start of sentences (see ``search.scorers.LanguageModel``).
 
     Args:
-        model: fairseq's, in evaluation mode.
+        model: fairseq's model, in evaluation mode.
     """
 
     def __init__(self, model: FairseqLanguageModel) -> None:
@@ -77,7 +77,7 @@ class CachedLanguageModel:
         self._state: dict[str, Any] = {}
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Log-probabilities of what follows each of ``tokens``, ``[B * k, V]``."""
+        """Log-probabilities of the successors of ``tokens``, ``[B * k, V]``."""
         new = tokens.unsqueeze(2)
         self._history = new if self._history is None else torch.cat([self._history, new], dim=2)
         rows = self._history.flatten(0, 1)
@@ -89,21 +89,21 @@ class CachedLanguageModel:
         return log_p[:, -1].float()
 
     def reorder(self, parents: Tensor) -> None:
-        """Hypothesis j goes on from what hypothesis ``parents[:, j]`` was, ``[B, k]``."""
+        """Replaces hypothesis j by hypothesis ``parents[:, j]``, ``[B, k]``."""
         assert self._history is not None
         batch_size, width, _ = self._history.shape
         first = torch.arange(batch_size, device=parents.device).unsqueeze(1) * width
         self._take((first + parents).flatten(), parents.shape)
 
     def select(self, sentences: Tensor) -> None:
-        """Keeps these sentences alone, ``[b]``."""
+        """Keeps only these sentences, ``[b]``."""
         assert self._history is not None
         batch_size, width, _ = self._history.shape
         rows = torch.arange(batch_size * width, device=sentences.device).view(batch_size, width)
         self._take(rows[sentences].flatten(), (sentences.numel(), width))
 
     def _take(self, rows: Tensor, shape: tuple[int, ...]) -> None:
-        """Makes row i of B * k what row ``rows[i]`` was."""
+        """Replaces row i of B * k by row ``rows[i]``."""
         assert self._history is not None
         self._history = self._history.flatten(0, 1)[rows].view(*shape, -1)
         if self._state:

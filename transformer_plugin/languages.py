@@ -11,10 +11,10 @@ from .checkpoint_error import CheckpointError
 def check_languages(name: str, state: Mapping[str, Any], source: str, target: str) -> None:
     """Compares the requested languages with those in the checkpoint's settings, if it has them.
 
-    With a joint dictionary a model loads for any languages, and translates into nonsense.
+    With a joint dictionary a model loads for any languages, but its translations are nonsense.
 
     Args:
-        name: of the checkpoint, for the message.
+        name: the checkpoint's name, for the message.
         state: the checkpoint's contents.
 
     Raises:

@@ -1,4 +1,4 @@
-"""One process at a time: a lock on a file, which ends with the processes that hold it."""
+"""A file lock, which is released when the processes that hold it end."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class LockedError(OSError):
 def file_lock(
     path: Path, holder: str, patience: float = PATIENCE, inherited: bool = False
 ) -> Iterator[None]:
-    """Holds an exclusive lock on the file ``path`` for the time of the block.
+    """Holds an exclusive lock on the file ``path`` during the block.
 
-    The system releases the lock when every process that has the open file has ended, however it
-    ended: this one, its forks, and with ``inherited`` the commands that it starts. On a file system
-    without locks this does nothing.
+    The system releases the lock when every process that has the file open has ended, for whatever
+    reason: this one, its forks, and with ``inherited`` the commands that it starts. On a file
+    system without locks this does nothing.
 
     Args:
-        holder: what to call this process in the message to another one.
+        holder: the name of this process in messages of other processes.
         patience: seconds to wait for the lock.
 
     Raises:

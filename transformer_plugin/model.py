@@ -1,4 +1,4 @@
-"""The model as fairseq sees it: builds encoder and decoder, ties and initialises embeddings."""
+"""The fairseq model: builds encoder and decoder, ties and initialises embeddings."""
 
 from __future__ import annotations
 
@@ -103,12 +103,12 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
             src_lengths: ``[B]``; ignored, padding determines the lengths.
             prev_output_tokens: target ids shifted right by one, ``[B, T]``.
             features_only: stop before the output projection.
-            packed: leave padding out of the result; idle rows may follow the real ones.
-            alignment_layer, alignment_heads: see ``VaswaniDecoder.forward``; None: without
-                attention weights, which is faster.
+            packed: omit padding from the result; idle rows may follow the real ones.
+            alignment_layer, alignment_heads: see ``VaswaniDecoder.forward``; None: no attention
+                weights, which is faster.
 
         Returns:
-            Logits ``[B, T, V]``, or features ``[B, T, D]``; ``[N, ...]`` when packed; and ``attn``,
+            Logits ``[B, T, V]``, or features ``[B, T, D]``; ``[N, ...]`` if packed; and ``attn``,
             see ``VaswaniDecoder.forward``.
 
         Raises:
@@ -131,8 +131,8 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         return (x if packed else packing.pad(x)), {"attn": [None]}
 
     def make_generation_fast_(self, **options: Any) -> None:
-        """Prepares for translation as in fairseq, with dropout if ``retain_dropout`` and
-        ``retain_dropout_modules`` say so."""
+        """Prepares for translation as in fairseq, with dropout as set by ``retain_dropout`` and
+        ``retain_dropout_modules``."""
         super().make_generation_fast_(**options)
         if options.get("retain_dropout"):
             retain_dropout(self, options.get("retain_dropout_modules"))
@@ -204,10 +204,10 @@ def _build_embeddings(
 
 
 def _check_vocabularies(model: nn.Module, state: dict[str, Any], *_: Any) -> None:
-    """Before loading.
+    """Checks the vocabulary sizes before loading.
 
     Raises:
-        Refusal: the checkpoint is of another vocabulary.
+        Refusal: the checkpoint has another vocabulary.
     """
     assert isinstance(model, VaswaniTransformer)
     for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):

@@ -68,4 +68,4 @@ def _width(cfg: DictConfig) -> int:
     for name in ("decoder_embed_dim", "encoder_embed_dim"):
         if width := getattr(model, name, None):
             return int(width)
-    raise ValueError("--lr-scheduler noam: the model does not say its width: give --noam-d-model")
+    raise ValueError("--lr-scheduler noam: the model's width is unknown: give --noam-d-model")

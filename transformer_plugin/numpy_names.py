@@ -1,4 +1,4 @@
-"""A name that fairseq uses and that numpy 2 no longer has."""
+"""Restores a name that fairseq uses and numpy 2 no longer has."""
 
 import types
 
@@ -6,7 +6,7 @@ import numpy
 
 
 def restore_names() -> None:
-    """Gives numpy ``compat.long`` back: ``--sample-break-mode eos``, by which language models are
+    """Restores numpy's ``compat.long``: ``--sample-break-mode eos``, with which language models are
     trained, needs it."""
     if not hasattr(numpy, "compat"):
         numpy.compat = types.SimpleNamespace(long=int)  # type: ignore[attr-defined]

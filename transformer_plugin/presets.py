@@ -5,7 +5,7 @@ from __future__ import annotations
 Numbers = dict[str, int | float | bool | str]
 
 BASE: Numbers = {}  # the defaults of VaswaniConfig: Table 3, base
-# Deviation: 218 million parameters where Table 3 prints 213, see docs/deviations.md.
+# Deviation: 218 million parameters, but Table 3 prints 213; see docs/deviations.md.
 BIG: Numbers = {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.3}  # Table 3, big
 
 PRESETS: dict[str, Numbers] = {
@@ -14,7 +14,7 @@ PRESETS: dict[str, Numbers] = {
     # Section 6.1. Deviation: the authors' release has d_ff 8192 here and does not tie.
     "vaswani_big_en_fr": BIG | {"dropout": 0.1},
     "vaswani_base_prenorm": BASE | {"pre_norm": True},
-    # Table 3; a head's width follows from d_model / h where the row does not print it.
+    # Table 3; a head's width is d_model / h if the row does not print it.
     "vaswani_table3_a1": BASE | {"num_heads": 1},
     "vaswani_table3_a2": BASE | {"num_heads": 4},
     "vaswani_table3_a3": BASE | {"num_heads": 16},

@@ -1,4 +1,4 @@
-"""The processor's name and features, as Linux describes them."""
+"""The processor's name and features, as reported by Linux."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def model_name() -> str:
-    """For a reader, such as "AMD EPYC 9R14"; the architecture if the name is not known."""
+    """The model name, such as "AMD EPYC 9R14"; the architecture if it is not known."""
     return _entry("model name") or platform.machine()
 
 
@@ -20,15 +20,15 @@ def features() -> str:
 
 @functools.cache
 def is_amd() -> bool:
-    """Whether it is AMD's: MKL is slower there in float32."""
+    """Whether the processor is AMD's, on which MKL is slower in float32."""
     return _entry("vendor_id") == "AuthenticAMD"
 
 
 def has_fast_bf16() -> bool:
-    """Whether it multiplies bf16 faster than float32: Intel's with AMX, AMD's with AVX-512 BF16.
+    """Whether bf16 products are faster than float32: Intel with AMX, AMD with AVX-512 BF16.
 
-    This depends on the processor's features alone, without timing, so that every process computes
-    the same bits. Intel's AVX-512 BF16 without AMX takes 1.6 times the time of float32.
+    This depends only on the processor's features, not on timing, so that every process computes the
+    same bits. Intel's AVX-512 BF16 without AMX takes 1.6 times as long as float32.
     """
     known = features().split()
     return "amx_bf16" in known or (is_amd() and "avx512_bf16" in known)

@@ -1,4 +1,4 @@
-"""Imports fairseq without its marks on a user's own process."""
+"""Imports fairseq without side effects on the user's process."""
 
 import importlib
 import logging
@@ -7,8 +7,8 @@ from types import ModuleType
 
 
 def translation_model() -> ModuleType:
-    """``translation.translation_model``. Some of fairseq's models set the root logger to DEBUG, and
-    what it imports warns of its own age: neither lasts."""
+    """Imports ``translation.translation_model``. Undoes the DEBUG level that some of fairseq's
+    models set on the root logger, and hides deprecation warnings of its imports."""
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
     try:

@@ -2,7 +2,7 @@
 
 
 class Refusal(SystemExit, ValueError):
-    """The message says in one line what is wrong and what to do.
+    """The message gives the problem and the remedy in one line.
 
-    fairseq's commands catch no exceptions: there it ends the process with this line and status 1.
+    fairseq's commands catch no exceptions, so the process ends with this line and status 1.
     """

@@ -1,4 +1,4 @@
-"""What a search may do beside translating: alignments and shallow fusion."""
+"""Optional features of a search: alignments and shallow fusion."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .word_alignment import check_replacement
 
 @dataclass(frozen=True)
 class Extras:
-    """What a search may do beside translating.
+    """Optional features of a search.
 
     Attributes:
         alignment: ``hard``: each target token's source token; ``soft``: its weights.
-        num_aligned: how many hypotheses of each sentence, the best ones, get an alignment.
-        language_model: fairseq's, for shallow fusion.
+        num_aligned: number of best hypotheses of each sentence that get an alignment.
+        language_model: a model of fairseq, for shallow fusion.
         lm_weight: its weight.
     """
 
@@ -36,15 +36,15 @@ class Extras:
 
 
 def check_before_loading(generation: Mapping[str, Any], data: str, target: str) -> None:
-    """Checks what fairseq-generate loads before it asks for a search.
+    """Checks files that fairseq-generate loads before it builds a search.
 
     Args:
         generation: its options.
         data: the folder of the binarised data.
-        target: language.
+        target: target language.
 
     Raises:
-        Refusal: fairseq would not find it.
+        Refusal: fairseq would not find a file.
     """
     words = Path(utils.split_paths(data)[0])
     if generation.get("lm_path") and not (words / "dict.txt").exists():
@@ -56,7 +56,7 @@ def check_before_loading(generation: Mapping[str, Any], data: str, target: str) 
 
 
 def _check_replacement_file(generation: Mapping[str, Any]) -> None:
-    if generation.get("replace_unk") == "@@ ":  # what fairseq makes of it without a value
+    if generation.get("replace_unk") == "@@ ":  # fairseq's default if it has no value
         raise Refusal("--replace-unk needs a file of words and their translations, or '' for none")
 
 
@@ -66,16 +66,16 @@ def extras_of(
     task: TranslationTask,
     model: nn.Module,
 ) -> Extras:
-    """What the options of a command ask for.
+    """The features that the options of a command select.
 
     Args:
-        options: fairseq's, of generation.
-        given: ``lm_model`` and ``lm_weight``, where fairseq has loaded the language model.
+        options: fairseq's generation options.
+        given: ``lm_model`` and ``lm_weight``, if fairseq has loaded the language model.
         model: a translation model.
 
     Raises:
-        Refusal: the language model has another dictionary, or fairseq's command cannot do what is
-            asked for.
+        Refusal: the language model has another dictionary, or fairseq's command does not support
+            an option.
     """
     language_model, path = given.get("lm_model"), options.get("lm_path")
     if language_model is not None:
@@ -87,7 +87,7 @@ def extras_of(
     cfg: Any = task.cfg._get_root() if isinstance(task.cfg, DictConfig) else {}
     is_interactive = cfg.get("common_eval", {}).get("path") and not task.datasets
     if alignment == "soft" and is_interactive:
-        raise Refusal("--print-alignment soft: fairseq-interactive prints hard alignments alone")
+        raise Refusal("--print-alignment soft: fairseq-interactive prints only hard alignments")
     if options.get("prefix_size") and is_interactive:
         raise Refusal(
             "--prefix-size: fairseq-interactive has no references to begin with: use"

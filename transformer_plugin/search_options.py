@@ -1,4 +1,4 @@
-"""The paper's settings of search, and the options that need fairseq's own search."""
+"""The paper's search settings, and the options that need fairseq's own search."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def rules_of(
     """The rules of search.
 
     Args:
-        options: fairseq's, of generation.
+        options: fairseq's generation options.
         chosen: ``length_penalty`` and ``stop_rule``.
-        dictionary: of the target language.
+        dictionary: the target dictionary.
 
     Raises:
         Refusal: see ``sampling_of``.
@@ -84,7 +84,7 @@ def sampling_of(options: Mapping[str, Any]) -> Sampling | None:
     """``--sampling``, ``--sampling-topk`` and ``--sampling-topp``; None: beam search.
 
     Raises:
-        Refusal: one of the others without ``--sampling``, or a value that makes no sense.
+        Refusal: one of the others is given without ``--sampling``, or a value is out of range.
     """
     top_k, top_p = options.get("sampling_topk", -1), options.get("sampling_topp", -1.0)
     if not options.get("sampling"):

@@ -32,7 +32,7 @@ _FUSED = (  # ours, fairseq's in the order of the rows
     ),
     ("encoder_attention.key_value", ("encoder_attn.k_proj", "encoder_attn.v_proj")),
 )
-_OF_A_STACK = r"^((?:.*\b(?:encoder|decoder)\.)?)"  # within a model, or alone
+_OF_A_STACK = r"^((?:.*\b(?:encoder|decoder)\.)?)"  # within a model, or by itself
 _FINAL_NORM = re.compile(_OF_A_STACK + r"(?:norm|layer_norm)\.(weight|bias)$")
 _DROPPED = re.compile(_OF_A_STACK + r"(?:version|embed_positions\.(?:_float_tensor|weights))$")
 
@@ -62,8 +62,8 @@ def to_fairseq_names(state: Mapping[str, Tensor], width_k: int, width_v: int) ->
 
 
 def to_our_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Converts to the plugin's names. Names that are the plugin's already stay, as do incomplete
-    projections."""
+    """Converts to the plugin's names. Names that are already the plugin's, and incomplete
+    projections, do not change."""
     renamed: dict[str, Tensor] = {}
     for name, tensor in state.items():
         if _DROPPED.search(name):

@@ -1,4 +1,4 @@
-"""Accepts fairseq's options of a Transformer and its training, or says what to use instead.
+"""Accepts fairseq's options for a Transformer and its training, or names the alternative.
 
 ``docs/fairseq.md`` has a table of them.
 """
@@ -26,7 +26,7 @@ SAME: dict[str, tuple[str, Any]] = {
     "share_decoder_input_output_embed": ("untie_source_embedding", True),
     "relu_dropout": ("activation_dropout", None),
 }
-# Options for what the plugin does anyway.
+# Options for behaviour that the plugin always has.
 NOT_NEEDED = {
     "report_accuracy": "accuracy is always reported",
     "use_old_adam": "vaswani_adam chooses its own implementation",
@@ -48,8 +48,8 @@ _OF_THE_TASK = {"max_source_positions", "max_target_positions"}
 def take_stock_options(parser: Any, stock: Any) -> None:
     """Adds the options of ``stock``, a component of fairseq, that ``parser`` lacks.
 
-    An option with the same meaning as a field of the model sets this field. The others say what to
-    use instead.
+    An option with the same meaning as a field of the model sets this field. The others raise an
+    error that names the alternative.
     """
     theirs = ArgumentParser(add_help=False, conflict_handler="resolve")
     stock.add_args(theirs)
@@ -88,8 +88,8 @@ class _Same(Action):
         known = getattr(namespace, self.dest, value)
         if known != value:
             raise Refusal(
-                f"{option_string} sets --{self.dest.replace('_', '-')} to {value}, which is"
-                f" {known} by another option: the plugin's model has one value for both"
+                f"{option_string} sets --{self.dest.replace('_', '-')} to {value}, but another"
+                f" option sets it to {known}: the plugin's model has one value for both"
             )
         setattr(namespace, self.dest, value)
 
@@ -102,12 +102,12 @@ class _Ignored(Action):
 
 
 class _Refused(Action):
-    """Raises a Refusal that says what to use instead."""
+    """Raises a Refusal that names the alternative."""
 
     def __call__(
         self, _parser: Any, _namespace: Namespace, value: Any, option_string: str | None = None
     ) -> None:
         if self.dest == "activation_fn" and value == "relu":
             return
-        instead = INSTEAD.get(self.dest, "the plugin has nothing of the kind (docs/fairseq.md)")
+        instead = INSTEAD.get(self.dest, "the plugin has no equivalent (docs/fairseq.md)")
         raise Refusal(f"{option_string} is fairseq's option, not the plugin's: {instead}")

@@ -45,7 +45,7 @@ class VaswaniTranslationTask(TranslationTask):
     def add_args(cls, parser: ArgumentParser) -> None:
         """Adds the task's options, and makes section 6.1's decoding the default."""
         super().add_args(parser)
-        if parser.get_default("beam") is not None:  # of a command that translates
+        if parser.get_default("beam") is not None:  # a command that translates
             parser.set_defaults(max_tokens=CALL_TOKENS)
             parser.set_defaults(max_source_positions=ANY_LENGTH, max_target_positions=ANY_LENGTH)
         parser.set_defaults(**PAPER_DECODING)
@@ -65,10 +65,10 @@ class VaswaniTranslationTask(TranslationTask):
             )
         if cfg.num_batch_buckets:
             raise Refusal(
-                "--num-batch-buckets: fairseq's code of it does not run with numpy 2: leave it out;"
-                " it is for devices that want batches of few shapes"
+                "--num-batch-buckets: fairseq's code for it does not run with numpy 2: omit it;"
+                " it is for devices that need batches of few shapes"
             )
-        if kwargs.get("from_checkpoint"):  # and not from the options of a command
+        if kwargs.get("from_checkpoint"):  # not from the options of a command
             cfg.max_source_positions = cfg.max_target_positions = ANY_LENGTH
         check_data(cfg.data, cfg.source_lang, cfg.target_lang)
         cls.before_setup()
@@ -120,8 +120,8 @@ class VaswaniTranslationTask(TranslationTask):
         ``--required-batch-size-multiple``: with 8, three of newstest2014's 3,003.
 
         Deviation: fairseq makes batches with the seed of the epoch in which the process starts, and
-        reuses them in another order in later epochs, so that a resumed run has other batches. Here
-        the batches that are reused are always those of epoch 1.
+        reuses them in another order in later epochs, so a resumed run has other batches. Here the
+        reused batches are always those of epoch 1.
         """
         if dataset is not self.datasets.get(self.cfg.train_subset):
             options["required_batch_size_multiple"] = 1
@@ -208,14 +208,14 @@ class VaswaniTranslationTask(TranslationTask):
     def _build_stock_generator(
         self, models: Sequence[nn.Module], args: Any, reasons: list[str], *rest: Any
     ) -> nn.Module:
-        # Deviation: options that the plugin's search lacks are served with fairseq's rules.
+        # Deviation: options that the plugin's search lacks use fairseq's search and its rules.
         logger.info(
             "fairseq's own search is used, with its length penalty and stop rule, because of: %s",
             ", ".join(reasons),
         )
         if getattr(args, "max_len_a", -1) < 0:
             args.max_len_a = self._fidelity().get("max_len_a", -1)
-        if args.max_len_a < 0:  # the paper's limit, of the padded batch
+        if args.max_len_a < 0:  # the paper's limit, for the padded batch
             args.max_len_a, args.max_len_b = 1, self.cfg.max_len_own
         given = dict(args) if isinstance(args, Mapping) else vars(args)
         self._log_search(given, {"length_penalty": "fairseq", "stop_rule": "first-finished"})

@@ -27,7 +27,7 @@ else:
 
 @dataclass
 class VaswaniTranslationConfig(TranslationConfig):
-    """fairseq's translation task, with sources padded on the right as targets are."""
+    """fairseq's translation task, with sources padded on the right like targets."""
 
     left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
     fidelity: Fidelity = field(
@@ -73,8 +73,8 @@ class VaswaniTranslationConfig(TranslationConfig):
     divergence_updates: int = field(
         default=500,
         metadata={
-            "help": "training has diverged if its mean loss stays a quarter above the lowest for so"
-            " many updates; 0: never"
+            "help": "training has diverged if its mean loss stays a quarter above the lowest for"
+            " this many updates; 0: never"
         },
     )
     on_divergence: OnDivergence = field(

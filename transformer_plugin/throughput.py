@@ -13,8 +13,8 @@ from .config import head_widths
 from .flops import Dimensions, decoder_flops, encoder_flops, output_flops, training_flops
 from .model import VaswaniTransformer
 
-# Peak speed of dense matrix products by the makers' data sheets, in TFLOP/s: in half precision with
-# fp32 sums, and in fp32 without TF32. The first key that is a part of the device's name counts.
+# Peak speed of dense matrix products from the data sheets, in TFLOP/s: in half precision with fp32
+# sums, and in fp32 without TF32. The first key that is part of the device's name is used.
 PEAK_TFLOPS = {
     "H200": (989.4, 66.9),
     "H100 PCIe": (756.0, 51.2),
@@ -50,7 +50,7 @@ def batch_flops(model: VaswaniTransformer, source: Tensor, target: Tensor) -> Te
 
 
 def peak_flops(device: torch.device, half: bool) -> float | None:
-    """The peak operations a second of a device; None if they are not known."""
+    """The peak operations per second of a device; None if not known."""
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)

@@ -1,4 +1,4 @@
-"""Alignments of source and target tokens, by the attention of the last decoder layer."""
+"""Alignments of source and target tokens, from the attention of the last decoder layer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .refusal import Refusal
 class Link(NamedTuple):
     """A pair of aligned tokens, counted from 0.
 
-    As an index it is its source's, by which fairseq's ``--replace-unk`` finds the source word.
+    As an index it is its source, with which fairseq's ``--replace-unk`` finds the source word.
     """
 
     source: int
@@ -38,10 +38,10 @@ def add_alignments(
     """Adds ``attention``, ``[S, T]``, and ``alignment`` to hypotheses in fairseq's form.
 
     Args:
-        models: those that translated.
+        models: the models that translated.
         kind: ``hard``: a ``Link`` for each target token; ``soft``: weights as fairseq prints them.
         source: ids with end of sentence, padded, ``[B, S]``.
-        hypotheses: a translation of each.
+        hypotheses: one translation for each source.
     """
     extract = {"hard": utils.extract_hard_alignment, "soft": utils.extract_soft_alignment}[kind]
     source = source[:, source.ne(pad).any(dim=0)]
@@ -68,7 +68,7 @@ def _source_attention(
         assert heads is not None
         mean = mean + heads.float().mean(dim=1).cpu() / len(models)
     lengths = source.ne(pad).sum(dim=1).tolist()
-    with torch.inference_mode(False):  # what is made in it, nobody may change
+    with torch.inference_mode(False):  # inference tensors cannot be changed later
         return [
             mean[i, : len(target), :length].clone()
             for i, (target, length) in enumerate(zip(targets, lengths, strict=True))
@@ -79,8 +79,8 @@ def check_replacement(datasets: Iterable[Any], cfg: Mapping[str, Any]) -> None:
     """Checks that fairseq's ``--replace-unk`` can find the source words of unknown target words.
 
     Raises:
-        Refusal: it cannot, as neither in fairseq: subwords are joined first, or the data has no
-            text.
+        Refusal: it cannot, nor could stock fairseq: subwords are joined first, or the data has
+            no text.
     """
     instead = "use transformer-plugin translate --replace-unk, which takes raw text"
     if cfg.get("common_eval", {}).get("post_process"):

@@ -1,1 +1,1 @@
-"""Where the text of a corpus comes from: addresses, archives, manifests, files of the user."""
+"""The sources of a corpus: addresses, archives, manifests, the user's files."""

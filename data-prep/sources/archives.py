@@ -1,11 +1,11 @@
-"""Read chosen members of a tar or zip archive without trusting what is in it.
+"""Read chosen members of a tar or zip archive without trusting its contents.
 
-Nothing is written under a name from the archive: each wanted member goes to a path that the caller
-chose. An archive in which any name or link leads out of it is refused all the same, because it is
-not the archive that was expected.
+No file gets a name from the archive: each wanted member goes to a path that the caller chose. An
+archive with a name or link that leads out of it is refused nevertheless, because it is not the
+expected archive.
 
-Checksums find damage: of the compressed stream (gzip, bzip2, xz), which is read to its end, of each
-member (zip), of each header (tar). The contents of an uncompressed tar have none.
+Checksums detect damage: of the compressed stream (gzip, bzip2, xz), which is read to its end, of
+each member (zip), of each header (tar). The contents of an uncompressed tar have none.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Member(NamedTuple):
 
 
 class StrictHeader(tarfile.TarInfo):
-    """A tar header that is refused when it is damaged: tarfile would end the archive there."""
+    """A tar header that raises an error if damaged: tarfile would end the archive there."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> StrictHeader:
@@ -82,7 +82,7 @@ def _tar_members(archive: Path) -> Iterator[Member]:
                     link,
                     partial(members.extractfile, member) if member.isreg() else None,
                 )
-        while stream.read(BLOCK):  # to the end of the compressed stream: its checksum is there
+        while stream.read(BLOCK):  # the checksum is at the end of the compressed stream
             pass
 
 
@@ -100,7 +100,7 @@ def _zip_members(archive: Path) -> Iterator[Member]:
 
 
 def _check_names(member: Member, archive: Path) -> None:
-    """BadInput when the name of a member, or its target as a link, leads out of the archive."""
+    """BadInput if the name of a member, or its target as a link, leads out of the archive."""
     name = member.name
     if name.startswith(("/", "\\")) or ".." in PurePosixPath(name.replace("\\", "/")).parts:
         raise BadInput(f"{archive}: the member '{name}' leads out of the archive: refused")
@@ -110,7 +110,7 @@ def _check_names(member: Member, archive: Path) -> None:
         if depth < 0 or step == "/":
             raise BadInput(
                 f"{archive}: the member '{name}' is a link to '{member.link}', "
-                "outside of the archive: refused"
+                "outside the archive: refused"
             )
 
 
@@ -120,8 +120,8 @@ def extract(archive: Path, wanted: dict[str, Path]) -> None:
     Args:
         archive: a zip archive if its name ends in .zip, else a tar archive, compressed or not.
 
-    BadInput when a member is missing or not a regular file, when any member leads out of the
-    archive, and when the archive is damaged; then none of the paths exists.
+    BadInput if a member is missing or not a regular file, if any member leads out of the archive,
+    or if the archive is damaged; then none of the paths exists.
     """
     try:
         _extract(archive, wanted)
@@ -152,7 +152,7 @@ def _extract(archive: Path, wanted: dict[str, Path]) -> None:
             reading = ""
     except (*DAMAGED, OSError) as error:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-            raise  # from the disk: decompressors give no errno, and a wrong offset EINVAL
+            raise  # a disk error: decompressors set no errno, and a wrong offset gives EINVAL
         raise BadInput(
             f"{archive}{reading}: damaged, truncated or not an archive ({error}): "
             "remove it and fetch it again"

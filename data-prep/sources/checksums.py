@@ -1,4 +1,4 @@
-"""Sizes and checksums that are known of a file before it is fetched."""
+"""The expected sizes and checksums of files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformer_plugin.files import checksum
 
 @dataclass(frozen=True)
 class Expected:
-    """Size in bytes and checksums of a file; None where they are not known."""
+    """Size in bytes and checksums of a file; None if not known."""
 
     size: int | None = None
     sha256: str | None = None
@@ -25,7 +25,7 @@ class Expected:
         return cls(entry.get("size"), entry.get("sha256"), entry.get("md5"))
 
     def check(self, path: Path, name: str) -> None:
-        """BadInput, with `name` for the file, unless it is as expected."""
+        """BadInput, which calls the file `name`, unless the file is as expected."""
         size = path.stat().st_size
         if self.size is not None and size != self.size:
             raise BadInput(f"{name}: {size:,} bytes, expected {self.size:,}")
@@ -34,7 +34,7 @@ class Expected:
                 raise BadInput(f"{name}: {algorithm} {found}, expected {expected}")
 
     def report_unknown(self, path: Path) -> None:
-        """Print the checksum of a file for which nobody has published one."""
+        """Print the checksum of a file that has no published checksum."""
         if not (self.sha256 or self.md5):
             print(
                 f"[raw] {path.name}: no checksum is known; this one has sha256 {checksum(path)}",
@@ -43,7 +43,7 @@ class Expected:
 
 
 def read_checksums(path: Path) -> dict[str, str]:
-    """{file: sha256} of a SHA256SUMS; {} when there is none."""
+    """{file: sha256} of a SHA256SUMS; {} if there is none."""
     if not path.is_file():
         return {}
     sums = {}

@@ -1,8 +1,8 @@
 """Downloads that resume: a file appears when it is complete and its checksum is right.
 
-Until then it is NAME.partial, beside NAME.version with its version (ETag or date). A download is
-resumed by an HTTP range request: at once when the connection breaks, by the next call when the
-program has ended.
+Until then it is NAME.partial, beside NAME.version with its version (ETag or date). An HTTP range
+request resumes a download: at once if the connection breaks, in the next call if the program has
+ended.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ UNREADABLE = (urllib.error.URLError, http.client.HTTPException, ConnectionError,
 
 
 def download(address: str, path: Path, expected: Expected) -> None:
-    """Download the file at `address` to `path`, from where an earlier attempt ended.
+    """Download the file at `address` to `path`, starting where an earlier attempt ended.
 
-    BadInput when it cannot be read, or is not as expected. What has been downloaded is kept for the
-    next call, or removed when its checksum is wrong.
+    BadInput if it cannot be read or is not as expected. The downloaded part is kept for the next
+    call, or removed if its checksum is wrong.
     """
     partial = path.with_name(f"{path.name}.partial")
     version = path.with_name(f"{path.name}.version")
@@ -60,7 +60,7 @@ def download(address: str, path: Path, expected: Expected) -> None:
         version.unlink(missing_ok=True)
         if not resumed:
             raise
-        print(f"[raw] {address}: the resumed file is wrong: downloaded again", file=sys.stderr)
+        print(f"[raw] {address}: the resumed file is wrong: downloading it again", file=sys.stderr)
         download(address, path, expected)
         return
     partial.replace(path)
@@ -68,20 +68,20 @@ def download(address: str, path: Path, expected: Expected) -> None:
 
 
 def _resume(address: str, partial: Path, version: Path, expected: Expected) -> None:
-    """Add to `partial` what is missing; ConnectionError when the connection breaks before."""
+    """Add the missing part to `partial`; ConnectionError if the connection breaks."""
     have = partial.stat().st_size if partial.exists() else 0
     known = version.read_text(encoding="utf-8") if version.exists() else ""
     if have and expected.size is not None and have >= expected.size:
         return
     request = urllib.request.Request(address)
-    if have and (known or expected.sha256 or expected.md5):  # or a mix of versions
+    if have and (known or expected.sha256 or expected.md5):  # else versions could be mixed
         request.add_header("Range", f"bytes={have}-")
         if known:
             request.add_header("If-Range", known)
     try:
         answer = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # complete, or another file: the check tells
+        if error.code == 416 and have:  # complete, or another file: the check decides
             return
         raise
     with answer:
@@ -111,7 +111,7 @@ def _write(version: Path, text: str) -> None:
 
 
 def first_that_works(attempts: list[Callable[[], Path]], advice: str) -> Path:
-    """The result of the first attempt that raises no BadInput; else BadInput with all messages."""
+    """The result of the first attempt without BadInput; else BadInput with all messages."""
     failures = []
     for attempt in attempts:
         try:

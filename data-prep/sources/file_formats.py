@@ -1,11 +1,11 @@
 """The sentences of public corpora: plain text, SGML and XML test sets, IWSLT's talks.
 
-The name of a file tells its format; each may be compressed (.gz):
+A file's name determines its format; each may be compressed (.gz):
 
     NAME.sgm, NAME.xml      NIST's format: the sentences are the <seg> elements
     train.tags.PAIR.LANG    IWSLT: sentences, and lines in tags about each talk; of these, the
-                            title and the description are sentences too, as in the literature
-    any other               one sentence a line
+                            title and the description are also sentences, as in the literature
+    any other               one sentence per line
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from text.parallel import decode, without_returns
 SEGMENT = re.compile(r"<seg\b([^>]*)>(.*?)</seg\s*>", re.DOTALL | re.IGNORECASE)
 SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)
 NUMBER = re.compile(r"""\bid\s*=\s*["']?([^"'\s>]+)""", re.IGNORECASE)
-# Only XML's own entities: a bare "&", as in "Kensington & Chelsea", is what it looks like.
+# Only XML's own entities: a bare "&", as in "Kensington & Chelsea", is a literal one.
 ENTITY = re.compile(r"&(amp|lt|gt|quot|apos);")
 CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 TALK_TAG = re.compile(r"\s*</?(\w+)[^>]*>")
@@ -33,9 +33,9 @@ TALK_TEXT = re.compile(r"</?(?:title|description)>")
 
 @contextmanager
 def open_text(path: Path, name: str) -> Iterator[IO[bytes]]:
-    """Open a file for its uncompressed bytes; `name` tells whether it is compressed.
+    """Open a file for its uncompressed bytes; `name` shows whether it is compressed.
 
-    BadInput when it is missing, or a damaged gzip file.
+    BadInput if it is missing or a damaged gzip file.
     """
     if not path.is_file():
         raise BadInput(f"{path} is missing")
@@ -60,8 +60,8 @@ def _is_sgml(name: str) -> bool:
 def sentences(path: Path, name: str) -> Iterator[bytes]:
     """The sentences of the file at `path`, which is called `name` (FILE or ARCHIVE!MEMBER).
 
-    They have neither line feeds nor carriage returns. BadInput when it is a damaged gzip file, or
-    an SGML file without whole segments.
+    They have neither line feeds nor carriage returns. BadInput if it is a damaged gzip file, or an
+    SGML file without complete segments.
     """
     with open_text(path, name) as stream:
         if _is_sgml(name):
@@ -73,7 +73,7 @@ def sentences(path: Path, name: str) -> Iterator[bytes]:
 
 
 def segment_numbers(path: Path, name: str) -> list[str]:
-    """The id of each segment of an SGML or XML file; [] of any other file."""
+    """The id of each segment of an SGML or XML file; [] for any other file."""
     if not _is_sgml(name):
         return []
     with open_text(path, name) as stream:

@@ -4,13 +4,13 @@ A manifest is corpora/NAME.json, with
 
     addresses      folders on the web that hold the files, in the order to try
     mirror_folder  the folder of this corpus below DATA_MIRROR
-    languages      of the corpus
-    splits         train, valid, test: the parts that are joined to it, FILE or
-                   ARCHIVE!MEMBER, where {language} is either side's and {role} is "src" or "ref";
-                   or {"every": N}: every Nth training pair is held out, once the pairs are clean
+    languages      the languages of the corpus
+    splits         train, valid, test: the parts of which it consists, FILE or
+                   ARCHIVE!MEMBER, where {language} is that of a side and {role} is "src" or "ref";
+                   or {"every": N}: every Nth training pair is held out after cleaning
     variants       name: further parts of train; the first is the default (optional)
-    pairs          split: their number in the public corpus, where known (optional)
-    files          name: {size, sha256 or md5}, where known
+    pairs          split: number of pairs in the public corpus, if known (optional)
+    files          name: {size, sha256 or md5}, if known
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Part:
 
 
 def read_manifest(corpus: str) -> dict[str, Any]:
-    """The manifest of a corpus named in corpora/, or at a path that ends in .json."""
+    """The manifest of a corpus in corpora/, or at a path that ends in .json."""
     path = Path(corpus) if corpus.endswith(".json") else CORPORA / f"{corpus}.json"
     if not path.is_file():
         known = ", ".join(["toy", *sorted(found.stem for found in CORPORA.glob("*.json"))])
@@ -61,7 +61,7 @@ def read_manifest(corpus: str) -> dict[str, Any]:
 
 
 def held_out(manifest: dict[str, Any]) -> int | None:
-    """N when every Nth training pair is the validation set, else None."""
+    """N if every Nth training pair is the validation set, else None."""
     valid = manifest["splits"]["valid"]
     return valid["every"] if isinstance(valid, dict) else None
 
@@ -72,10 +72,10 @@ def parts(
     """{split: its parts in order, each as (source side, target side)}; no valid if held out.
 
     Args:
-        variant: of the corpus; "" is its first.
+        variant: variant of the corpus; "" is its first.
 
-    BadInput on a language or variant that the corpus does not have, and on a file that the manifest
-    does not list.
+    BadInput if the corpus does not have the language or variant, or the manifest does not list a
+    file.
     """
     for language in (source, target):
         if language not in manifest["languages"]:

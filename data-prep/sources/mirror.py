@@ -1,9 +1,9 @@
 """The files of a corpus, from its public addresses or from a mirror.
 
-DATA_MIRROR, a folder or an address, replaces the public addresses. File `wmt13/NAME` is looked for
+DATA_MIRROR, a folder or an address, replaces the public addresses. File `wmt13/NAME` is looked up
 there as CORPUS/NAME, wmt13/NAME and NAME. The files of a folder are read in place. A folder with
-another edition of a file lists it in its SHA256SUMS (lines of `sha256  PATH`), which counts instead
-of the manifest's sizes and checksums.
+another edition of a file lists it in its SHA256SUMS (lines of `sha256  PATH`), which replaces the
+manifest's sizes and checksums.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ADVICE = (
 
 
 def fetch_file(manifest: dict[str, Any], file: str, downloads: Path) -> Path:
-    """A local path of the file, complete and checked; BadInput when it is found nowhere."""
+    """A local path of the file, complete and checked; BadInput if it is not found."""
     expected = Expected.of(manifest["files"][file])
     mirror = os.environ.get("DATA_MIRROR", "")
     if not mirror:
@@ -39,7 +39,7 @@ def fetch_file(manifest: dict[str, Any], file: str, downloads: Path) -> Path:
         places = [(base.rstrip("/") + "/", name) for name in names]
         if base.startswith("file:"):  # those with the file, or the first for the message
             places = [place for place in places if _local(*place).is_file()] or places[:1]
-    # WMT's archives, in folders of their own, serve several corpora.
+    # Several corpora use WMT's archives, which have their own folders.
     path = downloads / (file if "/" in file else f"{manifest['mirror_folder']}/{file}")
     return first_that_works(
         [
@@ -55,7 +55,7 @@ def _local(base: str, name: str) -> Path:
 
 
 def _fetch_from(base: str, name: str, path: Path, expected: Expected) -> Path:
-    """The file `name` below `base`: in place when that is a folder, else downloaded to `path`."""
+    """The file `name` below `base`: in place if that is a folder, else downloaded to `path`."""
     if base.startswith("file:"):
         local = _local(base, name)
         if not local.is_file():
@@ -74,7 +74,7 @@ def _fetch_from(base: str, name: str, path: Path, expected: Expected) -> Path:
                 expected.check(path, str(path))
                 return path
             except BadInput as failure:
-                print(f"[raw] {failure}: fetched again", file=sys.stderr)
+                print(f"[raw] {failure}: fetching it again", file=sys.stderr)
         download(base + name, path, expected)
     expected.report_unknown(path)
     return path

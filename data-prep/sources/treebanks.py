@@ -1,8 +1,8 @@
 """The files of a treebank, by split.
 
-A manifest in data-prep/treebanks/ has for each split patterns of the ends of paths. `hold_out`
-takes files from train: {"valid": [16, 15]} is every 16th, the 15th and so on, counted from 0 in the
-order of their names, so that all of train's periods and genres are in it.
+A manifest in data-prep/treebanks/ has patterns for the ends of paths for each split. `hold_out`
+takes files from train: {"valid": [16, 15]} is every 16th, starting with the 15th, counted from 0 in
+the order of their names, so that all of train's periods and genres are in it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def unpacked(archive: Path, folder: Path) -> None:
     """Write the files of a tar archive, compressed or not, below `folder`."""
     try:
         with tarfile.open(archive) as members:
-            members.extractall(folder, filter="data")  # nothing leaves the folder
+            members.extractall(folder, filter="data")  # no member may leave the folder
     except (tarfile.TarError, EOFError) as error:
         raise BadInput(f"{archive}: not a whole tar archive ({error}): fetch it again") from None
 
 
 def split_files(manifest: dict[str, Any], folder: Path) -> dict[str, list[Path]]:
-    """{split: its files}, in the order of their names; BadInput when a split has none."""
+    """{split: its files}, in the order of their names; BadInput if a split has none."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     found = {
         split: [path for path in files

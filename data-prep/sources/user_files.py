@@ -1,7 +1,7 @@
-"""Parallel files of the user as a corpus: PREFIX.LANGUAGE or PREFIX.LANGUAGE.gz.
+"""The user's parallel files as a corpus: PREFIX.LANGUAGE or PREFIX.LANGUAGE.gz.
 
 A broken line is an error here. Public corpora are known to have some, which clean.py drops and
-counts; in a user's own file one shows that something went wrong.
+counts; in a user's own file it is a sign of a mistake.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ BLOCK = 1 << 20  # bytes
 
 
 def resolve(prefixes: str, split: str, language: str) -> list[Path]:
-    """The files of one side of a split; BadInput when one is missing."""
+    """The files of one side of a split; BadInput if one is missing."""
     if not prefixes:
         raise BadInput(
-            f"--{split} is missing: files of your own are given for train, valid and test "
-            "(data-prep/split.py makes three of one)"
+            f"--{split} is missing: give your own files for train, valid and test "
+            "(data-prep/split.py splits one into three)"
         )
     paths = []
     for prefix in prefixes.split(","):
@@ -44,7 +44,7 @@ def resolve(prefixes: str, split: str, language: str) -> list[Path]:
 def blocks(path: Path) -> Iterator[bytes]:
     """The uncompressed bytes of a file, in blocks of whole lines.
 
-    A block may also be the beginning of a line that is too long, which is never in memory whole.
+    A block may also be the beginning of a line that is too long; such lines are not read whole.
     """
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
         rest = b""
@@ -66,7 +66,7 @@ def blocks(path: Path) -> Iterator[bytes]:
 
 
 def copy_checked(path: Path, output: Path) -> int:
-    """Add the lines of `path` to `output` and return their number; BadInput at a broken line."""
+    """Add the lines of `path` to `output` and return their number; BadInput if one is broken."""
     lines = 0
     with output.open("ab") as file, progress(f"[raw] {path}", None, "lines") as bar:
         for block in blocks(path):
@@ -80,13 +80,13 @@ def copy_checked(path: Path, output: Path) -> int:
             lines += block.count(b"\n")
             bar.update(block.count(b"\n"))
     if not lines:
-        raise BadInput(f"{path} is empty: expected one sentence a line")
+        raise BadInput(f"{path} is empty: expected one sentence per line")
     return lines
 
 
 def copy_pairs(sides: Sequence[Path], outputs: Sequence[Path]) -> int:
-    """Add two aligned files to two others and return their number of lines; BadInput when it
-    differs."""
+    """Add two aligned files to two others and return their number of lines; BadInput if they
+    differ."""
     counts = [copy_checked(path, output) for path, output in zip(sides, outputs, strict=True)]
     if counts[0] != counts[1]:
         raise BadInput(
@@ -97,7 +97,7 @@ def copy_pairs(sides: Sequence[Path], outputs: Sequence[Path]) -> int:
 
 
 def fetch(prefixes: dict[str, str], source: str, target: str, output: Path) -> None:
-    """Fill the folder `output` from {split: PREFIX[,PREFIX]}, unless that is already done."""
+    """Fill the folder `output` from {split: PREFIX[,PREFIX]}, unless already done."""
     files = {
         split: list(
             zip(

@@ -1,1 +1,1 @@
-"""What the commands share: steps that are skipped when done, worker processes, errors."""
+"""Shared by the commands: steps that are skipped when done, worker processes, errors."""

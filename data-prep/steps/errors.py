@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class BadInput(Exception):
-    """The input or an option is wrong; the message names the file and what to do about it."""
+    """The input or an option is wrong; the message names the file and the remedy."""
 
 
 def exit_cleanly(main: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""How far a long step is: a bar on a terminal, a line now and then in a log."""
+"""Shows the progress of a long step: a bar on a terminal, occasional lines in a log."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def progress(
     items: Iterable[Any] | None = None,
     done: int = 0,
 ) -> tqdm:
-    """A bar that `update(count)` moves, or iteration over `items`. Nothing is shown of what takes
-    less than two seconds.
+    """A bar that `update(count)` moves, or iteration over `items`. Steps of less than two seconds
+    show nothing.
 
     Args:
-        total: None where it is not known.
-        done: by an earlier run.
+        total: None if not known.
+        done: number done by an earlier run.
     """
     terminal = sys.stderr.isatty()
     return tqdm(

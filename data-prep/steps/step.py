@@ -1,4 +1,4 @@
-"""A step writes a whole folder or nothing, and is skipped only when it would write the same again.
+"""A step writes a whole folder or nothing, and is skipped only if its result would be the same.
 
 The output folder is filled under a temporary name beside it and then moved. A done-file
 `.done/NAME.json` beside the folder records the step's settings and the sha256 of every input and
@@ -26,18 +26,18 @@ def run_step(
     settings: dict[str, Any],
     work: Callable[[Path], None],
 ) -> None:
-    """Fill the folder `output` by `work(temporary_folder)`, unless that is already done.
+    """Fill the folder `output` with `work(temporary_folder)`, unless already done.
 
-    A link to a folder, perhaps on another disk, stays: the folder that it leads to is filled.
-    Raises BadInput when an input is missing or a file is in the way, and LockedError when another
-    process writes the folder; whatever is raised, `output` is as it was.
+    A link to a folder, perhaps on another disk, is kept: its target is filled. Raises BadInput if
+    an input is missing or `output` is a file, and LockedError if another process writes the
+    folder; after any error `output` is unchanged.
     """
     name, target = output.name, output.resolve()
     for path in inputs:
         if not path.is_file():
             raise BadInput(f"{path} is missing: run the step that writes it first")
     if target.exists() and not target.is_dir():
-        raise BadInput(f"{target} is a file, expected a folder (or nothing): move it away")
+        raise BadInput(f"{target} is a file, expected a folder (or nothing): move it elsewhere")
     lock = output.parent / ".done" / f"{name}.lock"
     with file_lock(lock, f"the step that writes {output}", PATIENCE):
         done_file = DoneFile(output.parent, name, settings, inputs)

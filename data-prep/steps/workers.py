@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 def all_cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -36,7 +36,7 @@ def line_blocks(path: Path) -> Iterator[bytes]:
 
 
 def pair_blocks(source: Path, target: Path) -> Iterator[tuple[list[bytes], list[bytes]]]:
-    """Blocks of pairs of two aligned texts: the source lines and as many target lines."""
+    """Blocks of pairs of two aligned texts: source lines and the same number of target lines."""
     with source.open("rb") as one, target.open("rb") as other:
         while lines := one.readlines(BLOCK):
             others = list(islice(other, len(lines)))
@@ -48,10 +48,10 @@ def pair_blocks(source: Path, target: Path) -> Iterator[tuple[list[bytes], list[
 def ordered_map(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Iterator[Result]:
-    """function(item) of each item in order, by `workers` processes; 1 is this process.
+    """function(item) of each item in order, in `workers` processes; 1 is this process.
 
-    At most four items a worker are in memory. Raises what `function` raises, and BadInput when a
-    process is killed. When this process is killed, its workers end by themselves.
+    At most four items per worker are in memory. Raises what `function` raises, and BadInput if a
+    process is killed. If this process is killed, its workers exit.
     """
     if workers == 1:
         yield from map(function, items)

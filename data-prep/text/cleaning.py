@@ -19,10 +19,10 @@ REASONS = ("invalid_utf8", "nul_byte", "empty", "too_short", "too_long", "ratio"
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a training pair, in words between spaces.
+    """Limits of a training pair, in words separated by spaces.
 
-    A side is also too long above 40 characters for each of `max_length` words: such a line is not a
-    sentence, however few spaces it has.
+    A side with more than 40 characters for each of `max_length` words is also too long: such a line
+    is not a sentence, even if it has few spaces.
     """
 
     min_length: int
@@ -30,7 +30,7 @@ class Limits:
     max_ratio: float
 
     def check(self) -> None:
-        """BadInput when no pair could satisfy them."""
+        """BadInput if no pair could satisfy the limits."""
         if not 1 <= self.min_length <= self.max_length:
             raise BadInput("expected 1 <= --min-length <= --max-length")
         if not self.max_ratio >= 1:  # so that NaN is refused too
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Normalisation:
-    """The form of a clean sentence: Unicode NFC, single spaces, and what is chosen here."""
+    """The form of a clean sentence: Unicode NFC, single spaces, and these options."""
 
     languages: tuple[str, str]
     moses: bool = False
@@ -62,7 +62,7 @@ class Normalisation:
 
 
 def reason_to_drop(source: str, target: str, limits: Limits) -> str | None:
-    """Why a pair of normalised sentences is left out of the training set; None if it is kept."""
+    """The reason for dropping a pair of normalised sentences from training; None if it is kept."""
     one, other = len(source.split()), len(target.split())
     shorter, longer = (one, other) if one < other else (other, one)
     if shorter == 0:
@@ -78,10 +78,10 @@ def reason_to_drop(source: str, target: str, limits: Limits) -> str | None:
 
 @dataclass(frozen=True)
 class CleanBlock:
-    """The pairs of a block that are kept, and how many are dropped for which reason."""
+    """The pairs of a block that are kept, and the numbers of dropped ones by reason."""
 
     sides: tuple[bytes, bytes]
-    digests: np.ndarray  # uint64, one a kept pair
+    digests: np.ndarray  # uint64, one per kept pair
     counts: dict[str, int]
 
 
@@ -94,7 +94,7 @@ def clean_block(
     digests = []
     for pair in zip(*block, strict=True):
         reason = None
-        if max(map(len, pair)) > MAX_LINE_BYTES:  # before the work on it
+        if max(map(len, pair)) > MAX_LINE_BYTES:  # before any other work on it
             reason = "too_long"
         elif b"\0" in pair[0] or b"\0" in pair[1]:
             reason = "nul_byte"
@@ -119,8 +119,8 @@ class HeldOut(NamedTuple):
     """Both sides of validation or test pairs.
 
     Attributes:
-        empty: how many pairs have an empty side.
-        marked: the numbers of the lines of each side that hold a subword mark.
+        empty: number of pairs with an empty side.
+        marked: line numbers of each side with a subword mark.
     """
 
     sides: tuple[bytes, bytes]
@@ -137,9 +137,9 @@ def clean_held_out_block(
 
     Args:
         block: the number of its first line, and the lines of both sides.
-        names: of the two files.
+        names: names of the two files.
 
-    BadInput on a line that cannot be a sentence.
+    BadInput if a line cannot be a sentence.
     """
     first_number, sides = block
     found: list[list[str]] = []

@@ -1,6 +1,6 @@
-"""Words to subword numbers, by either kind of model of subwords.py.
+"""Encode words as subword numbers, with either kind of model of subwords.py.
 
-No piece crosses a space, so words are encoded one by one, and the result of each is cached.
+No piece crosses a space, so words are encoded one by one, and the results are cached.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Encoder(dict[bytes, bytes]):
 
     Args:
         pieces: the piece of each number.
-        unknown: the number for what the model has no piece of.
+        unknown: the number for text without a piece in the model.
         split: gives the piece numbers of a word.
     """
 
@@ -41,7 +41,7 @@ class Encoder(dict[bytes, bytes]):
         return found
 
     def lines(self, block: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """Encode lines: the numbers of all, each line followed by len(pieces) for the end of
+        """Encode lines: the numbers of all lines, each followed by len(pieces) for the end of
         sentence; and the length of each."""
         look_up = self.__getitem__
         lines = [
@@ -53,7 +53,7 @@ class Encoder(dict[bytes, bytes]):
 
 
 def model_files(folder: Path) -> list[Path]:
-    """The files of the model in `folder`; BadInput when there is none."""
+    """The files of the model in `folder`; BadInput if there is none."""
     for name in (MODEL, CODES):
         if (folder / name).is_file():
             return [folder / name, folder / VOCABULARY]
@@ -64,7 +64,7 @@ def model_files(folder: Path) -> list[Path]:
 
 @cache
 def load(folder: Path) -> Encoder:
-    """The encoder of the model in `folder`, once a process; BadInput when it is none."""
+    """The encoder of the model in `folder`, cached per process; BadInput if it is not a model."""
     model = model_files(folder)[0]
     kinds = {MODEL: _sentencepiece, CODES: _moses_bpe, VOCABULARY: _words}
     return kinds[model.name](model)

@@ -17,14 +17,14 @@ MULTIPLE = 8  # to which fairseq-preprocess pads the size of the dictionary
 
 
 def joined_dictionary(pieces: list[str], counts: np.ndarray) -> tuple[Dictionary, np.ndarray]:
-    """The dictionary of the pieces that occur; and for each piece, and the end of sentence after
-    them, its number in the dictionary.
+    """The dictionary of the pieces that occur; and the number in it of each piece, followed by that
+    of the end of sentence.
 
     A piece that never occurs gets the number of the unknown word. The numbers have the type that
-    fairseq-preprocess would choose. BadInput when a piece is one of fairseq's special symbols: a
+    fairseq-preprocess would choose. BadInput if a piece is one of fairseq's special symbols: a
     "</s>" would end the sentence.
     """
-    from fairseq.data import Dictionary  # late: it imports torch
+    from fairseq.data import Dictionary  # slow: it imports torch
     from fairseq.data.indexed_dataset import best_fitting_int_dtype
 
     dictionary = Dictionary()
@@ -46,9 +46,9 @@ def joined_dictionary(pieces: list[str], counts: np.ndarray) -> tuple[Dictionary
 
 
 def known_dictionary(path: Path, pieces: list[str]) -> tuple[Dictionary, np.ndarray]:
-    """The dictionary in a file, of another run, and the number of each piece in it; see
+    """The dictionary in another run's file, and the number of each piece in it; see
     ``joined_dictionary``."""
-    from fairseq.data import Dictionary  # late: it imports torch
+    from fairseq.data import Dictionary  # slow: it imports torch
     from fairseq.data.indexed_dataset import best_fitting_int_dtype
 
     dictionary = Dictionary.load(str(path))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import codecs
 
-MAX_LINE_BYTES = 100_000  # some hundred times a sentence
+MAX_LINE_BYTES = 100_000  # hundreds of times the length of a sentence
 
 MARKS = {codecs.BOM_UTF8: "UTF-8", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 
 
 def line_error(line: bytes, first: bool = False) -> str | None:
-    """What is wrong with a line, and what to do about it; None if nothing is.
+    """The error in a line, and the remedy; None if the line is valid.
 
     Args:
-        line: without its line feed.
-        first: whether it is the first of its file.
+        line: the line without its line feed.
+        first: whether it is the first line of its file.
     """
     for mark, encoding in MARKS.items():
         if first and line.startswith(mark):
@@ -22,7 +22,7 @@ def line_error(line: bytes, first: bool = False) -> str | None:
                 " (sed -i '1s/^\\xEF\\xBB\\xBF//' FILE)" if encoding == "UTF-8" else ""
             )
     if len(line) > MAX_LINE_BYTES:
-        return f"above {MAX_LINE_BYTES:,} bytes, no sentence; expected one sentence a line"
+        return f"more than {MAX_LINE_BYTES:,} bytes, not a sentence; expected one per line"
     if b"\0" in line:
         return f"a NUL byte at byte {line.index(0) + 1}; the file is damaged, or not UTF-8 text"
     try:
@@ -33,7 +33,7 @@ def line_error(line: bytes, first: bool = False) -> str | None:
 
 
 def is_valid(block: bytes, first: bool = False) -> bool:
-    """Whether `line_error` is None for every line of a block; faster than asking for each."""
+    """Whether `line_error` is None for every line of a block; faster than checking each."""
     if b"\0" in block:
         return False
     if max(map(len, block.split(b"\n"))) > MAX_LINE_BYTES:

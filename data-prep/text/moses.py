@@ -1,7 +1,7 @@
-"""Moses' punctuation normalisation and tokenisation, by sacremoses.
+"""Moses' punctuation normalisation and tokenisation, with sacremoses.
 
-As the literature prepared WMT14: quotes and dashes normalised, no hyphens split (no -a), and the
-characters that Moses' tools reserve escaped (&apos; and so on), which its detokeniser undoes.
+WMT14 is prepared like this in the literature: quotes and dashes normalised, no hyphens split (no
+-a), and Moses' reserved characters escaped (&apos; and so on), which its detokeniser undoes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Parallel text: one sentence a line; line n of one file is the translation of line n of the other.
+"""Parallel text: one sentence per line; lines with the same number are translations of each other.
 
-Only a line feed ends a line, so that the lines of both sides are counted in the same way. The text
-that fetch.py and split.py write has no carriage returns, because many programs end a line there:
-one before a line feed is removed, any other becomes a space.
+Only a line feed ends a line, so the lines of both sides are counted in the same way. Many programs
+also end lines at carriage returns, so the output of fetch.py and split.py has none: one before a
+line feed is removed, any other becomes a space.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def side_paths(folder: Path, languages: Iterable[str]) -> list[Path]:
 
 
 def check_languages(source: str, target: str) -> None:
-    """BadInput unless the languages differ: files are named by them."""
+    """BadInput unless the languages differ: they are part of the file names."""
     if source == target:
         raise BadInput(f"--source and --target are both '{source}': give two languages")
 
@@ -70,7 +70,7 @@ def count_lines(path: Path) -> int:
 
 
 def check_aligned(source: Path, target: Path) -> int:
-    """Number of pairs; BadInput when the sides differ in length or are empty."""
+    """Number of pairs; BadInput if the sides differ in length or are empty."""
     lines, others = count_lines(source), count_lines(target)
     if lines != others:
         raise BadInput(
@@ -78,5 +78,5 @@ def check_aligned(source: Path, target: Path) -> int:
             "restore both files from the same source"
         )
     if not lines:
-        raise BadInput(f"{source} is empty: expected one sentence a line")
+        raise BadInput(f"{source} is empty: expected one sentence per line")
     return lines

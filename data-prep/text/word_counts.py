@@ -1,11 +1,11 @@
 """Word counts of a large text, from which byte-pair encoding is learnt.
 
-Both kinds of subwords are learnt from these counts instead of from sentences. The merges are the
-same, as no merge crosses a space; the whole corpus counts, not a sample of it, and memory is
-bounded by the number of different words.
+Both kinds of subwords are learnt from these counts instead of sentences. The merges are the same,
+because no merge crosses a space; the whole corpus is used, not a sample, and memory is limited by
+the number of different words.
 
-The names of special symbols are counted in two parts, "<" and "/s>". Otherwise fairseq could take a
-piece for such a symbol, and sentencepiece would leave out their letters.
+The names of special symbols are counted in two parts, "<" and "/s>". Otherwise fairseq could
+mistake a piece for such a symbol, and sentencepiece would omit their letters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from steps.progress import progress
 from steps.workers import line_blocks, ordered_map
 
 MAX_WORDS = 4_000_000  # about 0.5 GB
-# Of fairseq and sentencepiece; with U+2585, for which sentencepiece leaves out the whole word.
+# Of fairseq and sentencepiece; and U+2585, for which sentencepiece omits the whole word.
 SPECIAL = re.compile("<(?=/?s>|unk>|pad>)|\u2585")
 
 
@@ -31,7 +31,7 @@ def count_block(block: bytes) -> tuple[Counter[str], int]:
 def count_words(texts: list[Path], workers: int, most: int = MAX_WORDS) -> Counter[str]:
     """The words of all texts, most frequent first, ties in the order of their code points.
 
-    Whenever there are more than `most`, those with a count of 1 are dropped.
+    If there are more than `most`, words with a count of 1 are dropped.
     """
     counts: Counter[str] = Counter()
     for text in texts:

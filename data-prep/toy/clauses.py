@@ -1,7 +1,7 @@
 """Random clauses that make some sense: eggs are eaten, lamps are turned on.
 
-Chance comes from `random.Random.random` alone, the one method whose numbers Python promises to
-keep, so that a seed gives the same sentences on every machine and version.
+Only `random.Random.random` is used, the one method whose numbers Python guarantees, so that a seed
+gives the same sentences on every machine and version.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def random_subject(chance: Chance, animal: bool) -> Phrase:
 
 
 def _person(chance: Chance, subject: Phrase) -> Phrase:
-    """Somebody else than the subject, as an object."""
+    """Somebody other than the subject, as an object."""
     kind = chance.stream.random() * 100
     if kind < 25:
         speaker = ("I", "we")
@@ -104,7 +104,7 @@ def random_tense(chance: Chance, verb: Verb) -> str | Modal:
 
 
 def random_clause(chance: Chance, short: bool = False, subject: Phrase | None = None) -> Clause:
-    """Any clause; a short one has nothing but its objects."""
+    """Any clause; a short one has only its objects."""
     if chance.happens(15):
         return description(chance, subject)
     verb = chance.pick(VERBS)
@@ -177,12 +177,12 @@ def _with_circumstances(chance: Chance, clause: Clause) -> Clause:
 
 
 def counts_all(subject: Phrase) -> bool:
-    """ "every child" and "no child", which do not go with "never" and "not"."""
+    """ "every child" and "no child", which do not combine with "never" and "not"."""
     return isinstance(subject, NounPhrase) and subject.determiner in ("every", "no")
 
 
 def _can_be_negated(clause: Clause) -> bool:
-    """German says "kein", not "nicht", with indefinite objects: those stay positive here."""
+    """German uses "kein", not "nicht", with indefinite objects: such clauses stay positive here."""
     phrases = (clause.object, clause.receiver)
     return not counts_all(clause.subject) and all(
         not isinstance(phrase, NounPhrase) or phrase.determiner in ("the", "this", *OWNERS)

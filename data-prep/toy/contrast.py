@@ -1,9 +1,9 @@
-"""Contrastive pairs of toy sentences: the right German, and one with a single mistake.
+"""Contrastive pairs of toy sentences: the correct German, and a version with a single error.
 
 gender    a determiner (with its adjective) of another gender
-case      an object in the accusative for the dative, or the other way round
-number    a finite verb in the plural of a singular subject, or the other way round
-position  a finite verb second for last, or behind the subject for before it
+case      an object in the accusative instead of the dative, or vice versa
+number    a finite verb in the plural with a singular subject, or vice versa
+position  a finite verb second instead of last, or after the subject instead of before it
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ MARK = "§"
 
 @dataclass(frozen=True)
 class Mistake:
-    """Of a German sentence. `distance` is in words, 1 for neighbours, between those that must
-    agree, or that the verb was moved; None where neither is meant."""
+    """An error in a German sentence. `distance` in words, 1 for neighbours, is that of the words
+    that must agree, or that the verb was moved; None if neither applies."""
 
     category: str
     wrong: str
@@ -42,7 +42,7 @@ class Mistake:
 
 
 def mistakes(sentence: Sentence) -> list[Mistake]:
-    """All that can be made in a sentence; each is wrong, whatever is meant."""
+    """All possible errors in a sentence; each is wrong under every reading."""
     right = german.say(sentence)
     found = [
         mistake
@@ -75,7 +75,7 @@ def _clauses(sentence: Sentence) -> list[tuple[Clause, Put]]:
 
 
 def _gender(clause: Clause, put: Put) -> Iterator[Mistake]:
-    """Nouns whose singular is their plural too, or whose form hangs on the gender, are left out."""
+    """Excludes nouns whose plural equals the singular, or whose form depends on the gender."""
     for role in ("subject", *OTHER_CASE):
         phrase = getattr(clause, role)
         if not isinstance(phrase, NounPhrase) or phrase.plural or phrase.relative:
@@ -90,7 +90,7 @@ def _gender(clause: Clause, put: Put) -> Iterator[Mistake]:
 
 
 def _weak(noun: Noun) -> bool:
-    """Of the weak declension: "den Studenten" is one in the accusative or several in the dative."""
+    """Weak declension: "den Studenten" is accusative singular or dative plural."""
     return noun.gender == "m" and noun.german_genitive.endswith("n")
 
 
@@ -136,7 +136,7 @@ def _misplaced(sentence: Sentence) -> Iterator[Sentence]:
 
 
 def _moved(right: list[str], wrong: list[str]) -> int:
-    """Over how many words: all that differ but one."""
+    """The number of words moved over: all that differ except one."""
     begin = next(i for i, pair in enumerate(zip(right, wrong, strict=False)) if pair[0] != pair[1])
     end = next(i for i, pair in enumerate(zip(right[::-1], wrong[::-1], strict=False))
                if pair[0] != pair[1])  # fmt: skip

@@ -1,9 +1,9 @@
 """Write the toy corpus: English sentences of a small grammar and their German translations.
 
-The German has what a translation model must learn: gender, number, case, adjective endings,
-verb-second and verb-final order, separable verbs. Each English sentence has one translation, no
-sentence comes twice, and none of valid or test is in train, on either side. One seed gives the
-same bytes on every machine.
+The German has properties that a translation model must learn: gender, number, case, adjective
+endings, verb-second and verb-final order, separable verbs. Each English sentence has one
+translation, no sentence occurs twice, and none of valid or test is in train, on either side. A seed
+gives the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_DUPLICATES = 1_000  # in a row, before the grammar counts as exhausted
 
 
 def new_sentences(seed: int) -> Iterator[tuple[Sentence, str, str]]:
-    """Endless sentences with their English and German, both new; BadInput when the grammar has no
+    """Endless sentences with their English and German, both new; BadInput if the grammar has no
     more."""
     chance = Chance(random.Random(seed))
     seen: set[str] = set()
@@ -54,7 +54,7 @@ def sentence_pairs(seed: int) -> Iterator[tuple[str, str]]:
 def write_splits(folder: Path, seed: int, sizes: dict[str, int]) -> None:
     """Write SPLIT.en and SPLIT.de for each of `sizes` (split: number of pairs)."""
     pairs = sentence_pairs(seed)
-    for split in ("test", "valid", "train"):  # so that a longer train keeps the same test
+    for split in ("test", "valid", "train"):  # a longer train keeps the same test
         with (
             (folder / f"{split}.en").open("w", encoding="utf-8", newline="\n") as source,
             (folder / f"{split}.de").open("w", encoding="utf-8", newline="\n") as target,

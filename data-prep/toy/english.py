@@ -90,7 +90,7 @@ def _verb_group(clause: Clause, asked: bool = False) -> tuple[str, list[str]]:
 
 
 def _after_verb(clause: Clause, gap: str = "", front: str = "") -> list[str]:
-    """Objects, companions, place and time, but for what a gap or the front has taken."""
+    """Objects, companions, place and time, except for those in a gap or at the front."""
     words: list[str] = []
     if clause.receiver:
         words += phrase_words(clause.receiver)

@@ -2,7 +2,7 @@
 
 A clause has a finite verb, a middle field and a right bracket (prefix, participle or infinitive).
 Main clause: FRONT finite middle bracket. Question: finite middle bracket. Subordinate clause:
-middle bracket finite. So `Clause` is taken apart once, and each kind of clause puts it together.
+middle bracket finite. So `Clause` is split once, and each kind of clause arranges the parts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HABEN = {"I": "habe", "he": "hat", "they": "haben"}
 
 @dataclass(frozen=True)
 class _VerbComplex:
-    """The finite verb, and what closes the clause; `prefix` stands apart in a main clause only."""
+    """The finite verb and the end of the clause; only a main clause separates `prefix`."""
 
     finite: str
     prefix: str = ""
@@ -122,7 +122,7 @@ def _main(clause: Clause, front: str = "subject") -> list[str]:
 
 
 def _verb_first(clause: Clause, front: str = "") -> list[str]:
-    """The finite verb before the subject: questions, and what follows another front."""
+    """The finite verb before the subject: questions, and clauses after another front."""
     verb = _verb_complex(clause)
     subject = _subject(clause)
     begin = [*subject, verb.finite] if clause.misplaced else [verb.finite, *subject]
@@ -139,7 +139,7 @@ def _verb_final(opening: list[str], clause: Clause, gap: str = "") -> list[str]:
 
 
 def _subject(clause: Clause) -> list[str]:
-    """The subject, with its relative clause between commas (join_words thins them out)."""
+    """The subject, with its relative clause between commas (join_words removes surplus ones)."""
     phrase = clause.subject
     words = phrase_words(phrase, "nom")
     if isinstance(phrase, NounPhrase) and phrase.relative:

@@ -111,5 +111,5 @@ def place_words(preposition: tuple[str, str], place: NounPhrase) -> list[str]:
 
 
 def relative_pronoun(phrase: NounPhrase, case: str) -> str:
-    """der, die, das or den: nominative and accusative are as the article."""
+    """der, die, das or den: nominative and accusative equal the article."""
     return _DER[case][_COLUMNS.index("p" if phrase.plural else phrase.noun.gender)]

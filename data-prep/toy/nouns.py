@@ -180,7 +180,7 @@ ADJECTIVES = tuple(
 
 
 def nouns_of(kinds: frozenset[str]) -> tuple[Noun, ...]:
-    """The nouns that are of at least one of `kinds`, in the order of the table."""
+    """The nouns of at least one of `kinds`, in the order of the table."""
     return tuple(noun for noun in NOUNS if noun.kinds & kinds)
 
 

@@ -1,7 +1,7 @@
-"""What a toy sentence says, before it is said in English (english.py) or German (german.py).
+"""The abstract syntax of a toy sentence, which english.py and german.py put into words.
 
-Three fields are mistakes of the German, which contrast.py makes: the case of a noun phrase, and
-what a clause's finite verb agrees with and where it stands.
+contrast.py sets three fields for errors in the German: the case of a noun phrase, and the agreement
+and position of a clause's finite verb.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NounPhrase:
     adjective: Adjective | None = None
     possessor: NounPhrase | None = None
     relative: Relative | None = None
-    case: str = ""  # instead of the right one
+    case: str = ""  # instead of the correct one
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Clause:
     frequency: tuple[str, str] | None = None
     negated: bool = False
     agrees_with: str = ""  # I, he or they, instead of the subject's
-    misplaced: bool = False  # the finite verb stands where a plain main clause has it
+    misplaced: bool = False  # the finite verb is where a plain main clause has it
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Relative:
 
 @dataclass(frozen=True)
 class Statement:
-    """A main clause, begun by its subject or by its time or place (`front`)."""
+    """A main clause that begins with its subject or with its time or place (`front`)."""
 
     clause: Clause
     front: str = "subject"  # subject, time or place
@@ -119,7 +119,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Question:
-    """A question for yes or no, or with a question word."""
+    """A yes-or-no question, or one with a question word."""
 
     clause: Clause
     word: tuple[str, str] | None = None
@@ -129,7 +129,7 @@ Sentence = Statement | Linked | Attempt | Question
 
 
 def person_and_number(phrase: Phrase) -> str:
-    """What a finite verb agrees with: I, he (third person singular) or they (plural, we)."""
+    """The person that a finite verb agrees with: I, he (third singular) or they (plural, we)."""
     match phrase:
         case Pronoun("I"):
             return "I"
@@ -142,7 +142,7 @@ def person_and_number(phrase: Phrase) -> str:
 
 
 def join_words(words: list[str], end: str) -> str:
-    """Words and commas as a sentence: first letter large, commas and `end` without a space."""
+    """Words and commas as a sentence: capitalised, no space before commas and `end`."""
     text = " ".join(word for word in words if word)
     text = text.replace(" ,", ",").replace(",,", ",").removesuffix(",")
     return text[0].upper() + text[1:] + end

@@ -90,7 +90,7 @@ will/will | werde/wird/werden
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb with what it can be said with; see the legend of the table."""
+    """A verb with the words that it combines with; see the legend of the table."""
 
     english: str
     english_he: str

@@ -224,7 +224,7 @@ def test_a_dictionary_of_other_data_is_refused(binarise, tmp_path):
             file.write("another 1\n")
     done = train(folder, tmp_path, *flags, status=1)
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert f"{folder}/dict.de.txt is not the file" in done.stderr
+    assert f"{folder}/dict.de.txt does not belong to" in done.stderr
     assert "binarised with another dictionary" in done.stderr
 
 

@@ -35,7 +35,7 @@ def test_the_sections_of_the_wall_street_journal(wsj, step, tmp_path):
     assert (tmp_path / "raw/test.tree").read_text() == "S NP PRP /NP VP VBZ NP NN CD /NP /VP /S\n"
     gold = "(TOP (S (NP (PRP it)) (VP (VBZ is) (NP (NN file) (CD 23)))))\n"
     assert (tmp_path / "raw/test.trees").read_text() == gold
-    assert "train: 20 sentences of 20 files; 20 without words left out" in done.stderr
+    assert "train: 20 sentences of 20 files; 20 without words skipped" in done.stderr
     again = step("trees", "wsj", "--input", wsj, "--output", tmp_path / "raw")
     assert "already done" in again.stderr
 

@@ -100,7 +100,7 @@ def test_a_changed_dictionary_is_named(toy, tmp_path):
     with (tmp_path / "data-bin/dict.de.txt").open("a") as dictionary:
         dictionary.write("new 1\n")
     (found,) = problems(find_in_data(tmp_path / "data-bin"))
-    assert "dict.de.txt is not the file that was written with the others" in found
+    assert "dict.de.txt does not belong to the other files" in found
 
 
 def test_notes_of_what_training_would_do_without_saying(data):

@@ -88,7 +88,7 @@ def test_what_a_command_would_not_find(tmp_path):
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["--print-alignment", "soft"], "fairseq-interactive prints hard alignments alone"),
+        (["--print-alignment", "soft"], "fairseq-interactive prints only hard alignments"),
         pytest.param(
             ["--prefix-size", "2"],
             "use transformer-plugin translate --prefix",

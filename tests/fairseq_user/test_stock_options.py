@@ -45,10 +45,10 @@ def test_another_name_of_ours(words, field, value):
 @pytest.mark.parametrize(
     "words, message",
     [
-        ("--encoder-embed-dim 64 --decoder-embed-dim 32", "--d-model to 32, which is 64"),
+        ("--encoder-embed-dim 64 --decoder-embed-dim 32", "32, but another option sets it to 64"),
         ("--activation-fn gelu", "ReLU"),
         ("--encoder-layerdrop 0.1", "has no layer dropout"),
-        ("--layernorm-embedding", "nothing of the kind"),
+        ("--layernorm-embedding", "no equivalent"),
         ("--warmup-init-lr 1e-7", "--lr-scheduler inverse_sqrt"),
         ("--fp16-adam-stats", "--optimizer adam"),
         ("--ignore-prefix-size 1", "--criterion label_smoothed_cross_entropy"),

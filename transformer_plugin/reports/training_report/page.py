@@ -61,7 +61,7 @@ def render(
 
 
 def headline(run: Run) -> str:
-    """Scores, epochs, duration and model in a line; what the run has not got is left out."""
+    """Scores, epochs, duration and model in one line; missing values are omitted."""
     scores, log = run.scores or {}, run.log
     named = (("BLEU", "bleu"), ("chrF", "chrf"), ("F1", "f1"))
     parts = [f"{name} {scores[key]:.2f}" for name, key in named if key in scores]

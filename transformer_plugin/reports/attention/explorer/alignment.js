@@ -1,5 +1,5 @@
 "use strict";
-/* Source and translation as lines of text, each shaded by what the other's piece attended to. */
+/* Source and translation as text, each shaded by the weights of the selected piece of the other. */
 
 /* weights: [layer][head] of the encoder-decoder attention; layer: a number, or "mean". */
 function alignment(sentence, weights, layer, say) {

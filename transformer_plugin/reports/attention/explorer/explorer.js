@@ -1,13 +1,13 @@
 "use strict";
-/* The controls, the state they make, and the drawing of it. The address keeps the state. */
+/* The controls, their state and how it is drawn. The address stores the state. */
 
 const get = id => document.getElementById(id);
 const KINDS = Object.keys(ABOUT.layers);
 const NAMES = {encoder: "Encoder", decoder: "Decoder", "encoder-decoder": "Encoder-decoder"};
 const state = {sentence: 0, kind: "encoder-decoder", layer: ABOUT.layers["encoder-decoder"],
   head: "mean", view: "map"};
-let weights = null;  // of the sentence that is shown
-let newest = 0;  // only the last sentence that was asked for is drawn
+let weights = null;  // of the current sentence
+let newest = 0;  // only the last selected sentence is drawn
 
 function fieldset(name, options) {
   get(name).querySelectorAll("label").forEach(node => node.remove());
@@ -27,7 +27,7 @@ function fieldset(name, options) {
 
 const AXES = {encoder: ["source", "source"], decoder: ["translation", "read so far"],
   "encoder-decoder": ["translation", "source"]};  // queries and keys
-/* A piece without the marks of subwords, unless they are asked for. */
+/* A piece without subword marks, unless they are switched on. */
 const bare = piece => get("marks").checked ? piece : piece.replace(/^▁|@@$/, "") || "␣";
 const numbers = count => Array.from({length: count}, (_, i) => i + 1);
 const say = text => { get("readout").textContent = text; };
@@ -120,7 +120,7 @@ async function show(number) {
   }
 }
 
-/* Takes up what an address says, as far as it makes sense here. */
+/* Restores the state in an address, as far as it is valid here. */
 function readAddress() {
   const asked = new URLSearchParams(location.hash.slice(1));
   const whole = (name, most) => {
@@ -155,7 +155,7 @@ async function start() {
   get("controls").addEventListener("submit", event => event.preventDefault());
   get("theme").addEventListener("change", event => {
     document.documentElement.dataset.theme = event.target.value;
-    drawPicture();  // a canvas does not follow by itself
+    drawPicture();  // a canvas is not redrawn automatically
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawPicture);
   addEventListener("hashchange", () => { readAddress(); show(state.sentence); });

@@ -54,7 +54,7 @@ function heatMap(weights, queries, keys, kind, largest, say, names) {
   return table;
 }
 
-/* all: the weights of each head; pick(head) shows it alone. */
+/* all: the weights of each head; pick(head) shows only that head. */
 function gallery(all, queries, keys, kind, largest, say, pick) {
   const found = make("div", undefined, "gallery");
   all.forEach((weights, head) => {
@@ -75,7 +75,7 @@ function gallery(all, queries, keys, kind, largest, say, pick) {
     canvas.addEventListener("pointerleave", () => say(""));
     found.append(button);
   });
-  requestAnimationFrame(() => {  // the colour of the theme is known once it is on the page
+  requestAnimationFrame(() => {  // the theme's colour is known only after insertion
     found.querySelectorAll("canvas").forEach((canvas, head) => {
       const pen = canvas.getContext("2d");
       pen.fillStyle = getComputedStyle(canvas).color;

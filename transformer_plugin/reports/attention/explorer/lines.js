@@ -3,7 +3,7 @@
 
 const ROW = 24;  // pixels
 
-/* all: the weights of each head that is shown; colours: of each. */
+/* all: the weights of each visible head; colours: their colours. */
 function linesView(all, colours, queries, keys, kind, threshold, say) {
   const width = Math.min(760, Math.max(300, document.getElementById("picture").clientWidth - 4));
   const side = Math.min(220, width * 0.34), height = ROW * Math.max(queries.length, keys.length);

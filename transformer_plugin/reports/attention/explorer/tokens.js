@@ -1,5 +1,5 @@
 "use strict";
-/* Elements, and pieces of sentences that are reached by pointer and by keys alike. */
+/* Elements, and pieces of sentences that both pointer and keyboard can reach. */
 
 function make(tag, text, name) {
   const node = document.createElement(tag);
@@ -36,7 +36,7 @@ function rove(grid) {
   })));
 }
 
-/* Calls choose(side, i) for nodes[side][i] that is pointed at, focused or kept, else choose(). */
+/* Calls choose(side, i) if nodes[side][i] is hovered, focused or pinned, else choose(). */
 function choosable(nodes, choose) {
   let kept = null;
   const back = () => kept ? choose(...kept) : choose();
