@@ -16,9 +16,10 @@ from transformer_plugin.generator import CALL_TOKENS
         (["--batch-size", "8"], CALL_TOKENS),
         (["--max-tokens", "700"], 700),
         (["--max-tokens", "12001"], 12_001),
-        (["--sampling"], 12_000),
-        (["--print-alignment"], 12_000),
-        (["--lm-path", "lm.pt"], 12_000),
+        (["--sampling"], CALL_TOKENS),
+        (["--print-alignment"], CALL_TOKENS),
+        (["--diverse-beam-groups", "2"], 12_000),
+        (["--no-repeat-ngram-size", "3"], 12_000),
     ],
 )
 def test_our_search_takes_more_than_fairseqs(toy, monkeypatch, flags, tokens):

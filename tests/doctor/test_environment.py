@@ -47,6 +47,12 @@ def test_a_version_that_fairseq_does_not_take_is_a_problem(monkeypatch, capsys):
     assert "omegaconf 2.0.6 is not the" in out and "pip install omegaconf==" in out
 
 
+@pytest.mark.parametrize("line", ["omegaconf==2.3.0", "omegaconf ==2.3.0"])
+def test_exact_versions_are_read_as_any_builder_writes_them(monkeypatch, line):
+    monkeypatch.setattr(environment.importlib.metadata, "requires", lambda _: [line, "numpy>=1"])
+    assert environment._pins("fairseq-fixed") == {"omegaconf": "2.3.0"}
+
+
 @pytest.mark.parametrize("broken", [("torch", "fairseq"), ("fairseq",)])
 def test_it_runs_where_fairseq_does_not_import(tmp_path, broken):
     for name in broken:

@@ -161,7 +161,7 @@ def _pins(package: str) -> dict[str, str]:
         asked = importlib.metadata.requires(package) or []
     except importlib.metadata.PackageNotFoundError:
         return {}
-    matches = (re.match(r"([\w-]+)==([\w.]+)$", line) for line in asked)
+    matches = (re.match(r"([\w-]+) ?==([\w.]+)$", line) for line in asked)
     return {match.group(1): match.group(2) for match in matches if match}
 
 
