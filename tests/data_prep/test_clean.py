@@ -99,7 +99,7 @@ def test_invalid_utf8_in_a_held_out_set_names_line_and_byte(refused, write_corpu
 @pytest.mark.parametrize(
     "line, message",
     [
-        (b"x" * 1_000_000, "above 100,000 bytes, no sentence"),
+        (b"x" * 1_000_000, "more than 100,000 bytes, not a sentence"),
         (b"a NUL byte \0 here", "a NUL byte at byte 12"),
     ],
 )

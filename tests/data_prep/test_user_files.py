@@ -77,7 +77,7 @@ def test_a_line_that_is_too_long_is_not_read_whole(tmp_path):
     path = tmp_path / "text.gz"
     path.write_bytes(gzip.compress(b"fine\n" + b"x" * 20_000_000))
     assert sum(map(len, islice(user_files.blocks(path), 2))) < 3_000_000
-    with pytest.raises(BadInput, match=r"text\.gz, line 2: above 100,000 bytes"):
+    with pytest.raises(BadInput, match=r"text\.gz, line 2: more than 100,000 bytes"):
         user_files.copy_checked(path, tmp_path / "out")
 
 
@@ -98,7 +98,11 @@ def test_the_other_languages_are_another_corpus(step, own, tmp_path):
         ("a\nb\nc\nd\ne\nf\n".encode("utf-16"), 1, "a byte-order mark (UTF-16)"),
         (b"a\nb\nc\0c\nd\ne\nf\n", 3, "a NUL byte at byte 2"),
         (b"a\nb\nc\nd\xfc\ne\nf\n", 4, "not valid UTF-8 at byte 2"),
-        (b"a\nb\nc\nd\n" + b"e" * 1_000_000 + b"\nf\n", 5, "above 100,000 bytes, no sentence"),
+        (
+            b"a\nb\nc\nd\n" + b"e" * 1_000_000 + b"\nf\n",
+            5,
+            "more than 100,000 bytes, not a sentence",
+        ),
     ],
 )
 @pytest.mark.parametrize("name", ["a/train.en", "b/train.de", "test.de"])

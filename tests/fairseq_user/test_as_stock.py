@@ -19,7 +19,7 @@ PREFIX = torch.tensor([[7, 8], [9, 1], [5, 6], [4, 4], [7, 1]])  # 1 is padding
 OPTIONS = {
     "beam 1": {"beam": 1},
     "n-best": {"beam": 5, "nbest": 5},
-    "prefix": {"beam": 3, "prefix_size": 2},
+    "prefix": {"beam": 3, "prefix": PREFIX},
     "diverse groups": {"diverse_beam_groups": 2, "diverse_beam_strength": 0.7},
     "diverse siblings": {"diversity_rate": 0.5},
     "no repeated n-grams": {"no_repeat_ngram_size": 2},
@@ -79,14 +79,15 @@ def test_translations_are_fairseqs(models, tasks_and_options, batch, chosen):
         constraints = pack_constraints([[torch.tensor([11, 12])], [], [], [], []])
     found = []
     for model, (task, defaults) in zip(models, tasks_and_options, strict=True):
-        generation = OmegaConf.merge(defaults, chosen)
+        options = {name: value for name, value in chosen.items() if name != "prefix"}
+        generation = OmegaConf.merge(defaults, options)
         generator = task.build_generator([model], generation)
         is_own = model is models[0]
         assert isinstance(generator, VaswaniGenerator) == (is_own and not BY_FAIRSEQ & {*chosen})
         # fairseq pads sources on the left.
         sample = batch(lengths, lengths, left_pad_source=not is_own)
-        prefix = PREFIX if "prefix_size" in chosen else None
         torch.manual_seed(5)
+        prefix = chosen.get("prefix")
         beams = task.inference_step(generator, [model], sample, prefix, constraints)
         found.append([beam[: generation.nbest] for beam in beams])
     for own, stock in zip(*found, strict=True):
