@@ -135,7 +135,7 @@ def test_the_page_says_whose_search_serves_an_option():
     )
     assert stock == BY_FAIRSEQ
     tried = {name for chosen in OPTIONS.values() for name in chosen}
-    assert tried - stock - {"diverse_beam_strength"} <= own
+    assert tried - stock - {"diverse_beam_strength", "prefix"} <= own
     known = vars(tasks_of_generation())
     assert own | stock <= known.keys()
 
