@@ -39,6 +39,7 @@ def rows(tmp_path_factory):
     return json.loads((folder / "rows.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_row_for_each_system(rows):
     assert [row["system"] for row in rows] == ["plugin"]
     for row in rows:

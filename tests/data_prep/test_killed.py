@@ -66,7 +66,7 @@ def kill_and_finish(runs: Path, seconds: float, expected: dict[str, bytes]) -> N
     assert not leftovers(runs)
 
 
-@pytest.mark.parametrize("moment", [0.3, 0.8])
+@pytest.mark.parametrize("moment", [0.3, pytest.param(0.8, marks=pytest.mark.slow)])
 def test_twice(undisturbed, tmp_path, moment):
     expected, duration = undisturbed
     kill_and_finish(tmp_path, moment * duration, expected)

@@ -10,6 +10,7 @@ import pytest
 from recipe_environment import REPO, environment
 
 pytest.importorskip("nltk")
+pytestmark = pytest.mark.slow  # a training of its own; tests/parsing has the parts
 
 NOUNS, VERBS = ["dog", "cat", "man", "farmer"], ["sees", "hears", "calls"]
 

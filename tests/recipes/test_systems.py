@@ -25,7 +25,7 @@ def recipe(verb, *words, **knobs):
     return done
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", [pytest.param("fp32", marks=pytest.mark.slow), "bf16"])
 @pytest.mark.parametrize("system", SMALL)
 def test_a_system_runs_from_training_to_its_score(system, precision, small_data, tmp_path):
     """Two epochs in two starts; weight norm's parameters are saved and read back."""

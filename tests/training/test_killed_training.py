@@ -87,6 +87,7 @@ def check_kills(toy, folder, undisturbed, in_writes, anywhere):
         assert_same(parameters(run), expected)
 
 
+@pytest.mark.slow
 def test_killed_runs_go_on(toy, tmp_path, undisturbed):
     check_kills(toy, tmp_path, undisturbed, in_writes=1, anywhere=1)
 

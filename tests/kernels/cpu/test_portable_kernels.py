@@ -17,6 +17,7 @@ FILES = [*(HERE / f"test_{name}.py" for name in NAMES), SEARCH / "test_candidate
 LIMIT = 300  # seconds
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="that is the usual case here")
 def test_on_a_processor_without_avx(tmp_path):
