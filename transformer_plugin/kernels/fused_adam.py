@@ -1,4 +1,5 @@
-"""Adam with torch's fused update: one pass over each weight."""
+"""Adam with torch's fused update: one pass over each weight. Without this kernel a training step
+takes 1.11 times as long (``bench/kernels.py``)."""
 
 from __future__ import annotations
 

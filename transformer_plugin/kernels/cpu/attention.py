@@ -1,4 +1,5 @@
-"""Attention over packed rows on a CPU, without padding."""
+"""Attention over packed rows on a CPU, without padding. Without this kernel a training step takes
+1.18 times as long in bf16 (``bench/kernels.py``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Dropout with cheap random numbers on a CPU."""
+"""Dropout with cheap random numbers on a CPU. Without this kernel a training step takes 1.08 times
+as long in bf16 (``bench/kernels.py``)."""
 
 from __future__ import annotations
 

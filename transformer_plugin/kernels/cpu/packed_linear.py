@@ -1,4 +1,5 @@
-"""Linear maps of a search with oneDNN, with each matrix packed in oneDNN's own layout."""
+"""Linear maps of a search with oneDNN, with each matrix packed in oneDNN's own layout. Without this
+kernel a search takes 1.03 times as long in fp32, 1.05 in bf16 (``bench/kernels.py``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The data type and the number of rows with which a processor multiplies fastest."""
+"""The data type and the number of rows with which a processor multiplies fastest. Without this
+kernel a training step takes 1.16 times as long in bf16 (``bench/kernels.py``)."""
 
 from __future__ import annotations
 
