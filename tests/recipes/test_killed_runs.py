@@ -54,7 +54,8 @@ def results(runs):
         name: torch.load(folder / "checkpoints" / name, weights_only=False)["model"]
         for name in ("checkpoint_last.pt", "averaged.pt")
     }
-    texts = [(folder / name).read_bytes() for name in ("hypotheses.txt", "score.json")]
+    texts = [(folder / name).read_text() for name in ("hypotheses.txt", "score.json")]
+    texts = [text.replace(str(runs), "") for text in texts]  # score.json names the reference
     assert b"\0" not in (folder / "train.log").read_bytes()
     return weights, texts, json.loads((folder / "manifest.json").read_text())
 
