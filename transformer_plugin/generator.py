@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,6 @@ _GPU_BATCH = 65536
 # last steps of a batch, with few hypotheses left, are the least efficient.
 CALL_TOKENS = 50_000
 _NONE = torch.empty(0)
-Result = TypeVar("Result")
 
 
 class VaswaniGenerator(nn.Module):
@@ -102,23 +101,21 @@ class VaswaniGenerator(nn.Module):
         def search(sentences: Tensor) -> list[list[Hypothesis]]:
             return self._search(src_tokens, sentences, max_lengths, prefix_tokens, bos_token)
 
-        batches = _batches(lengths, self._batch_tokens(src_tokens), self._workers(src_tokens))
-        for sentences, found in zip(batches, self._map(search, batches), strict=True):
+        workers = self._workers(src_tokens)
+        map_batches = map if workers == 1 else map_in_threads
+        batches = _batches(lengths, self._batch_tokens(src_tokens), workers)
+        for sentences, found in zip(batches, map_batches(search, batches), strict=True):
             for i, hypotheses in zip(sentences.tolist(), found, strict=True):
                 results[i] = hypotheses
         forms = [[_fairseq_form(h) for h in hypotheses] for hypotheses in results]
         if self.extras.alignment:
-            self._map(lambda sentences: self._align(src_tokens, sentences, forms), batches)
+            list(map_batches(lambda rows: self._align(src_tokens, rows, forms), batches))
         return forms
 
     def _workers(self, tokens: Tensor) -> int:
         # Threads would draw random numbers in an arbitrary order.
         random = self.rules.sampling is not None or any(map(is_random, self.models))
         return 1 if random or tokens.is_cuda else torch.get_num_threads()
-
-    def _map(self, function: Callable[[Tensor], Result], batches: list[Tensor]) -> list[Result]:
-        alone = self._workers(batches[0]) == 1
-        return list((map if alone else map_in_threads)(function, batches))
 
     @torch.inference_mode()  # applies only to its own thread
     def _search(
