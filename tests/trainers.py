@@ -14,14 +14,21 @@ sys.path.append(str(REPO / "bench"))
 from training_data import training_batches, write_synthetic
 
 
-def build_trainer(folder: Path, *flags: object) -> tuple[SafeTrainer, list[dict]]:
-    """The trainer of fairseq-train with these flags, and the batches of its first updates."""
+def build_trainer(
+    folder: Path, *flags: object, amp: bool = False
+) -> tuple[SafeTrainer, list[dict]]:
+    """The trainer of fairseq-train with these flags, and the batches of its first updates.
+
+    Args:
+        amp: whether it has --amp, which the task refuses on a CPU.
+    """
     (folder / "data").mkdir(parents=True)
     data = write_synthetic(folder / "data", words=100, sentences=60)
     words = training(data, folder / "checkpoints", "--no-save", "--dropout", "0", *flags)[1:]
     args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
     cfg = convert_namespace_to_omegaconf(args)
     task = tasks.setup_task(cfg.task)
+    cfg.common.amp = amp
     torch.manual_seed(1)
     model = task.build_model(cfg.model)
     trainer = SafeTrainer(cfg, task, model, task.build_criterion(cfg.criterion))
