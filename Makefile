@@ -49,10 +49,12 @@ test: install
 test-slow: install
 	$(BIN)/python -m pytest -m slow
 
-# Of the Python that is active if it has all that is needed: a GPU machine may have no network.
+# With the Python that is active if it has what is needed: a GPU machine may have no network.
+COMPLETE = $(PYTHON) -c "import fairseq, pytest, sacremoses" 2> /dev/null
+
 test-gpu:
-	@python=$(PYTHON); $$python -c "import fairseq, pytest, sacremoses" 2> /dev/null || \
-	    { $(MAKE) install && python=$(BIN)/python; }; $$python -m pytest -m gpu
+	@$(COMPLETE) || $(MAKE) install
+	@if $(COMPLETE); then $(PYTHON) -m pytest -m gpu; else $(BIN)/python -m pytest -m gpu; fi
 
 lint: install
 	$(BIN)/python -m pytest tests/test_style.py

@@ -16,8 +16,8 @@ from .flops import Dimensions, decoder_flops, encoder_flops, output_flops, train
 from .model import VaswaniTransformer
 
 # Peak speed of dense matrix products from the data sheets, in TFLOP/s: in half precision with fp32
-# sums, and in fp32 without TF32. Keys are names as torch has them, in capitals and without the words
-# that match _NOT_THE_MODEL: the whole name must fit, because an "RTX 4090 Laptop GPU" is slower.
+# sums, and in fp32 without TF32. The keys are torch's names in capitals, without words that match
+# _NOT_THE_MODEL. The whole name must fit: an "RTX 4090 Laptop GPU" is slower than an "RTX 4090".
 PEAK_TFLOPS = {
     "B200": (2250.0, 75.0),
     "H200": (989.4, 66.9),

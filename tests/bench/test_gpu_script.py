@@ -15,9 +15,9 @@ STAGES = ["install", "train", "big", "decode", "bleu", "stock", "collect"]
 
 
 def gpu(*arguments, status=0, **variables):
-    return fairseq_commands.run(
-        "bench/gpu.sh", *arguments, status=status, env={k: str(v) for k, v in variables.items()}
-    )
+    variables = {name: str(value) for name, value in variables.items()}
+    options = {"status": status, "env": variables, "forks": False, "timeout": 580}
+    return fairseq_commands.run("bench/gpu.sh", *arguments, **options)
 
 
 @pytest.fixture
