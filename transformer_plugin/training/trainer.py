@@ -20,6 +20,7 @@ from ..checkpoints.model_building import in_one_line, reported_in_one_line
 from ..checkpoints.safe_loading import load
 from ..model import VaswaniTransformer
 from ..task_config import VaswaniTranslationConfig
+from ..throughput import sentence_lengths
 from . import early_stopping, loading_threads
 from .atomic_checkpoints import remove_unfinished
 from .divergence import DivergenceDetector
@@ -163,6 +164,14 @@ class SafeTrainer(Trainer):
         if not self.cfg.common.amp and not torch.isfinite(norm).all():
             raise NonFiniteGradientError
         return norm
+
+    def _prepare_sample(self, sample: Any, is_dummy: bool = False) -> tuple[Any, bool]:
+        """As in fairseq. Sentence lengths stay on the host: a GPU needs 55 launches to count FLOPs."""
+        prepared, was_dummy = super()._prepare_sample(sample, is_dummy)
+        is_pair = self.cuda and sample and "src_lengths" in sample.get("net_input", {})
+        if is_pair and not sample["target"].is_cuda:
+            prepared["lengths"] = sentence_lengths(sample, self.task.target_dictionary.pad())
+        return prepared, was_dummy
 
     def train_step(self, samples: list[dict[str, Any]], raise_oom: bool = False) -> Any:
         """Makes an update, or skips it if its gradient is NaN or infinite.
