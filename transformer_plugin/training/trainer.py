@@ -166,10 +166,9 @@ class SafeTrainer(Trainer):
         return norm
 
     def _prepare_sample(self, sample: Any, is_dummy: bool = False) -> tuple[Any, bool]:
-        """As in fairseq. Sentence lengths stay on the host: a GPU needs 55 launches to count FLOPs."""
+        """As in fairseq. Sentence lengths stay on the host, which counts FLOPs by them."""
         prepared, was_dummy = super()._prepare_sample(sample, is_dummy)
-        is_pair = self.cuda and sample and "src_lengths" in sample.get("net_input", {})
-        if is_pair and not sample["target"].is_cuda:
+        if self.cuda and sample and "src_lengths" in sample.get("net_input", ()):
             prepared["lengths"] = sentence_lengths(sample, self.task.target_dictionary.pad())
         return prepared, was_dummy
 
