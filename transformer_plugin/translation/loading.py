@@ -143,7 +143,8 @@ def _load_model(path: str, task: tasks.FairseqTask) -> BaseFairseqModel:
 def _configuration(args: argparse.Namespace) -> Any:
     """The configuration of fairseq-interactive."""
     words = [str(args.data), "--task", "vaswani_translation", "--path", args.path]
-    if args.decode_precision is None and torch.cuda.is_available() and not args.cpu:
+    is_open = getattr(args, "decode_precision", "") is None  # an option of commands that search
+    if is_open and torch.cuda.is_available() and not args.cpu:
         words.append(f"--decode-precision={fastest_on_gpu()}")
     names = (
         "beam",
