@@ -18,6 +18,7 @@ whole_numbers gpus
 ((gpus == 0 || GPUS <= gpus)) || die "GPUS is $GPUS, but this machine has $gpus"
 ((gpus)) || device_flags+=(--cpu)
 devices=$((GPUS * NODES))
+((devices > 1 || gpus < 2)) || device_flags+=(--distributed-world-size 1)  # fairseq takes all GPUs
 if ((devices > 1)); then
     # fairseq's defaults, NCCL and DDP that overlaps with the backward pass, need GPUs.
     ((gpus)) || device_flags+=(--distributed-backend gloo --ddp-backend legacy_ddp)

@@ -28,7 +28,7 @@ from .interruption import listen
 from .last_good import newest_good
 from .malloc import disable_trimming
 from .master_weights import full_state, master_weights, set_master_weights, weights_in
-from .mixed_precision import FP16Optimizer
+from .mixed_precision import AMPOptimizer, FP16Optimizer
 from .moving_average import TiedEMA
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
@@ -50,6 +50,7 @@ class SafeTrainer(Trainer):
         if cfg.dataset.update_ordered_indices_seed:  # else the first epoch's seed is reused
             cfg.dataset.update_epoch_batch_itr = True
         cfg.common.tpu = False  # fairseq assumes a TPU with --bf16, and crashes without one
+        loading_threads.avoid_forks(cfg.dataset, cfg.distributed_training.distributed_world_size)
         super().__init__(cfg, task, *rest)
         if cfg.common.cpu:
             disable_trimming()
@@ -68,8 +69,9 @@ class SafeTrainer(Trainer):
             self._ema = TiedEMA(self._model, self.cfg.ema, self.device)
 
     def _build_optimizer(self) -> None:
-        """As in fairseq, which looks this class up by its name."""
+        """As in fairseq, which looks these classes up by their names."""
         optim.FP16Optimizer = FP16Optimizer
+        optim.AMPOptimizer = AMPOptimizer
         super()._build_optimizer()
 
     def load_checkpoint(self, filename: str, *rest: Any, **options: Any) -> Any:
