@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -146,7 +147,7 @@ _recordings = _Recordings()
 
 
 def _record(
-    step: Step, stream: torch.cuda.Stream, pool: tuple[int, int] | None
+    step: Step, stream: torch.cuda.Stream, pool: Any
 ) -> tuple[torch.cuda.CUDAGraph, Tensor]:
     # torch.cuda.graph is not used: it first collects garbage and empties torch's memory cache.
     graph = torch.cuda.CUDAGraph()
