@@ -19,7 +19,7 @@ transformer-plugin attention --data "$run/data-bin" --path "$run/checkpoints/ave
 picture attention 900 800 "file://$pages/attention.html#kind=encoder-decoder&layer=2"
 
 transformer-plugin report "$run" --output "$pages/report.html"
-picture report 1280 1500 "file://$pages/report.html"
+picture report 1280 1640 "file://$pages/report.html"
 
 transformer-plugin serve "$run/data-bin" --path "$run/checkpoints/averaged.pt" --port 0 \
     > "$pages/address" &
@@ -29,4 +29,4 @@ until [[ -s $pages/address ]]; do
     sleep 0.2
 done
 read -r address _ < "$pages/address"
-picture serve 900 1000 "$address/#text=${sentence// /%20}"
+picture serve 900 1130 "$address/#text=${sentence// /%20}"

@@ -91,7 +91,8 @@ function heatMap(part) {
 
 /* The words of a translation; those between its common beginning and end with another are marked. */
 function compared(text, other) {
-  const words = text.split(" "), others = other.split(" "), shorter = Math.min(words.length, others.length);
+  const words = text.split(" "), others = other.split(" ");
+  const shorter = Math.min(words.length, others.length);
   let first = 0, last = 0;
   while (first < shorter && words[first] === others[first]) first++;
   while (last < shorter - first && words.at(-1 - last) === others.at(-1 - last)) last++;
@@ -116,9 +117,9 @@ function alternatives(hypotheses) {
   const details = make("details");
   details.append(make("summary", `${hypotheses.length} hypotheses of the beam`), list,
     make("p", "log P is the log-probability of all tokens, with the end of sentence. The score is log P"
-      + ` over the length penalty (alpha ${about.lenpen}), which keeps long translations from losing by`
-      + " their length. Both are below 0; the hypothesis with the highest score is the translation."
-      + " Marked: where a hypothesis is not the first.", "small"));
+      + ` divided by the length penalty (alpha ${about.lenpen}), so that long translations are not at a`
+      + " disadvantage. Scores nearer to 0 are better, and the best one is the translation. Marked: where"
+      + " a hypothesis differs from the first.", "small"));
   return details;
 }
 
