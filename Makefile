@@ -49,8 +49,12 @@ test: install
 test-slow: install
 	$(BIN)/python -m pytest -m slow
 
-test-gpu: install
-	$(BIN)/python -m pytest -m gpu
+# With the Python that is active if it has what is needed: a GPU machine may have no network.
+COMPLETE = $(PYTHON) -c "import fairseq, pytest, sacremoses" 2> /dev/null
+
+test-gpu:
+	@$(COMPLETE) || $(MAKE) install
+	@if $(COMPLETE); then $(PYTHON) -m pytest -m gpu; else $(BIN)/python -m pytest -m gpu; fi
 
 lint: install
 	$(BIN)/python -m pytest tests/test_style.py
