@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -22,7 +23,10 @@ def gpu(*arguments, status=0, **variables):
 
 @pytest.fixture
 def pack(toy, tmp_path):
-    """A folder as `collect` leaves it, with the toy experiment's data."""
+    """A folder as `collect` leaves it, with the toy experiment's data; and its model, as if `bleu`
+    had trained it."""
+    (tmp_path / "runs/plugin").mkdir(parents=True)
+    shutil.copy(toy / "checkpoints/averaged.pt", tmp_path / "runs/plugin")
     packed = tmp_path / "packed/wmt14_en_fr_base"
     (packed / "raw").mkdir(parents=True)
     (packed / "data-bin").symlink_to(toy / "data-bin")
