@@ -9,6 +9,6 @@ trap 'rm -rf "$pages"' EXIT
 
 transformer-plugin attention --data "$run/data-bin" --path "$run/checkpoints/averaged.pt" \
     --text "Clara lends the sons many dresses every day." --output "$pages/attention.html"
-chromium --headless --no-sandbox --hide-scrollbars --window-size=900,800 \
+chromium --headless --no-sandbox --hide-scrollbars --window-size=900,950 \
     --screenshot="$here/attention.png" \
     "file://$pages/attention.html#kind=encoder-decoder&layer=2" 2> /dev/null
