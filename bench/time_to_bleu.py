@@ -98,7 +98,7 @@ def train(args: argparse.Namespace, folder: Path) -> None:
 def translate(args: argparse.Namespace, folder: Path) -> list[str]:
     """Translates the test set with the average of the last checkpoints; in order."""
     averaged, log = folder / "averaged.pt", folder / "generate.log"
-    words = ["average", "--last", SAVED, "--by", "updates", "--output", averaged]
+    words = ["average", "--last", SAVED, "--allow-fewer", "--by", "updates", "--output", averaged]
     words += ["--checkpoints", folder / "checkpoints"]
     status = transformer_plugin_command([str(word) for word in words])
     if status:

@@ -15,16 +15,19 @@ from training_data import training_batches, write_synthetic
 
 
 def build_trainer(
-    folder: Path, *flags: object, amp: bool = False
+    folder: Path, *flags: object, amp: bool = False, on_gpu: bool = False
 ) -> tuple[SafeTrainer, list[dict]]:
     """The trainer of fairseq-train with these flags, and the batches of its first updates.
 
     Args:
         amp: whether it has --amp, which the task refuses on a CPU.
+        on_gpu: whether it trains on the first GPU.
     """
     (folder / "data").mkdir(parents=True)
     data = write_synthetic(folder / "data", words=100, sentences=60)
     words = training(data, folder / "checkpoints", "--no-save", "--dropout", "0", *flags)[1:]
+    if on_gpu:
+        words = [w for w in words if w != "--cpu"] + ["--distributed-world-size", "1"]
     args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
     cfg = convert_namespace_to_omegaconf(args)
     task = tasks.setup_task(cfg.task)

@@ -7,6 +7,7 @@ activations do not count.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,6 +45,11 @@ PEAK_TFLOPS = {
     "RTX 3090": (71.2, 35.6),
 }
 _NOT_THE_MODEL = re.compile(r"NVIDIA|TESLA|GEFORCE|GENERATION|SXM\d?|HBM\w*|\d+GB")
+
+
+def sentence_lengths(sample: dict[str, Any], pad: int) -> tuple[Tensor, Tensor]:
+    """The lengths in tokens of a batch's source and target sentences, ``[B]`` each."""
+    return sample["net_input"]["src_lengths"], sample["target"].ne(pad).sum(dim=1)
 
 
 def batch_flops(model: VaswaniTransformer, source: Tensor, target: Tensor) -> Tensor:

@@ -90,7 +90,7 @@ def test_a_rehearsal_on_a_cpu(pack, tmp_path):
     out = tmp_path / "out"
     knobs = {"SIZE": "tiny", "PACK": pack, "OUT": out, "MINUTES": "0.05"}
     gpu("train", "big", "decode", "bleu", "stock", **knobs)
-    base, big = "vaswani_tiny", "vaswani_table3_c1"
+    base, big = "vaswani_tiny", "vaswani_small"
     for name in (f"train_{base}_256", f"train_{base}_512", f"train_{big}_512"):
         rows = json.loads((out / f"{name}.json").read_text())
         assert [row["system"] for row in rows] == ["stock", "plugin", "torch"]

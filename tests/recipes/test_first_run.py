@@ -130,22 +130,6 @@ def test_a_presets_numbers_hold_unless_another_is_given(tmp_path, knobs, flags, 
     assert not flags or words[words.index(flags[0]) + 1] == flags[1]
 
 
-@pytest.mark.parametrize("gpus, wanted", [("0", None), ("1", None), ("4", "1")])
-def test_one_process_on_several_gpus_takes_one(tmp_path, gpus, wanted):
-    """fairseq takes all of them, unless it is told how many."""
-    env = recipes(tmp_path) | {"FAKE_GPUS": gpus, "GPUS": "1"}
-    words = subprocess.run(
-        [tmp_path / "recipes/train.sh", "toy", "--dry-run"],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    flag = "--distributed-world-size"
-    assert "torchrun" not in words and ("--cpu" in words) == (gpus == "0")
-    assert (words[words.index(flag) + 1] if flag in words else None) == wanted
-
-
 def test_gpu_tests_need_neither_network_nor_venv(clone):
     shutil.rmtree(clone / ".venv")
     python = clone / "complete_python"

@@ -20,6 +20,7 @@ from ..checkpoints.model_building import in_one_line, reported_in_one_line
 from ..checkpoints.safe_loading import load
 from ..model import VaswaniTransformer
 from ..task_config import VaswaniTranslationConfig
+from ..throughput import sentence_lengths
 from . import early_stopping, loading_threads
 from .atomic_checkpoints import remove_unfinished
 from .divergence import DivergenceDetector
@@ -163,6 +164,13 @@ class SafeTrainer(Trainer):
         if not self.cfg.common.amp and not torch.isfinite(norm).all():
             raise NonFiniteGradientError
         return norm
+
+    def _prepare_sample(self, sample: Any, is_dummy: bool = False) -> tuple[Any, bool]:
+        """As in fairseq. Sentence lengths stay on the host, which counts FLOPs by them."""
+        prepared, was_dummy = super()._prepare_sample(sample, is_dummy)
+        if self.cuda and sample and "src_lengths" in sample.get("net_input", ()):
+            prepared["lengths"] = sentence_lengths(sample, self.task.target_dictionary.pad())
+        return prepared, was_dummy
 
     def train_step(self, samples: list[dict[str, Any]], raise_oom: bool = False) -> Any:
         """Makes an update, or skips it if its gradient is NaN or infinite.
