@@ -50,11 +50,12 @@ test-slow: install
 	$(BIN)/python -m pytest -m slow
 
 # With the Python that is active if it has what is needed: a GPU machine may have no network.
+GPU_TESTS = -m pytest -m gpu $$(grep -rl --include='test_*.py' pytest.mark.gpu tests)
 COMPLETE = $(PYTHON) -c "import fairseq, pytest, sacremoses" 2> /dev/null
 
 test-gpu:
 	@$(COMPLETE) || $(MAKE) install
-	@if $(COMPLETE); then $(PYTHON) -m pytest -m gpu; else $(BIN)/python -m pytest -m gpu; fi
+	@if $(COMPLETE); then $(PYTHON) $(GPU_TESTS); else $(BIN)/python $(GPU_TESTS); fi
 
 lint: install
 	$(BIN)/python -m pytest tests/test_style.py
