@@ -16,7 +16,7 @@ picture() {  # picture NAME WIDTH HEIGHT ADDRESS
 
 transformer-plugin attention --data "$run/data-bin" --path "$run/checkpoints/averaged.pt" \
     --text "$sentence" --output "$pages/attention.html"
-picture attention 900 800 "file://$pages/attention.html#kind=encoder-decoder&layer=2"
+picture attention 900 950 "file://$pages/attention.html#kind=encoder-decoder&layer=2"
 
 transformer-plugin report "$run" --output "$pages/report.html"
 picture report 1280 1640 "file://$pages/report.html"

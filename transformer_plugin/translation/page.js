@@ -108,7 +108,7 @@ function alternatives(hypotheses) {
   const [best] = hypotheses, list = make("ol");
   for (const {translation, score, log_prob, tokens} of hypotheses) {
     const entry = make("li"), share = 100 * Math.exp(log_prob - best.log_prob);
-    const times = share < 0.1 ? "below 0.1 %" : `${share.toPrecision(3)} %`;
+    const times = share < 0.1 ? "below 0.1 %" : `${share.toPrecision(3)}\u00a0%`;
     entry.append(compared(translation, best.translation), make("br"),
       make("span", `score ${score.toFixed(3)}; log P ${log_prob.toFixed(3)}, ${tokens} tokens`
         + (hypotheses[0].log_prob === log_prob ? "" : `; ${times} of the first's P`), "small"));

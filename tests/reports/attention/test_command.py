@@ -2,8 +2,19 @@
 
 import numpy as np
 import pytest
+import torch
 from fairseq_commands import run
 from PIL import Image
+
+from transformer_plugin.reports.attention.figure_choice import Panel
+from transformer_plugin.reports.attention.figures import heat_maps
+
+
+def test_the_shades_of_a_figure_are_square_roots():
+    weights = torch.tensor([[[0.8, 0.2], [0.05, 0.0]]])
+    axes = heat_maps(Panel("", weights, ["head 1"], ["a", "b"], ["c", "d"])).axes[0]
+    shades = axes.images[0].norm(weights[0].numpy())
+    np.testing.assert_allclose(shades, [[1, 0.5], [0.25, 0]], atol=1e-6)
 
 
 def test_figures_and_size(report):
