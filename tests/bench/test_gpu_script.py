@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import shlex
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -22,15 +21,12 @@ def gpu(*arguments, status=0, **variables):
 
 
 @pytest.fixture
-def pack(toy, tmp_path):
-    """A folder as `collect` leaves it, with the toy experiment's data; and its model, as if `bleu`
-    had trained it."""
-    (tmp_path / "runs/plugin").mkdir(parents=True)
-    shutil.copy(toy / "checkpoints/averaged.pt", tmp_path / "runs/plugin")
+def pack(small_data, tmp_path):
+    """A folder as `collect` leaves it, with a test set of 40 sentences."""
     packed = tmp_path / "packed/wmt14_en_fr_base"
     (packed / "raw").mkdir(parents=True)
-    (packed / "data-bin").symlink_to(toy / "data-bin")
-    (packed / "raw/test.fr").symlink_to(toy / "raw/test.de")
+    (packed / "data-bin").symlink_to(small_data / "data-bin")
+    (packed / "raw/test.fr").symlink_to(small_data / "raw/test.de")
     archive = ("tar", "-C", packed.parent, "-chJf", tmp_path / "data.tar.xz", packed.name)
     subprocess.run(archive, check=True)
     return tmp_path
@@ -102,7 +98,7 @@ def test_a_rehearsal_of_training(tmp_path):
         assert len(json.loads((out / f"{name}.json").read_text())) == 3
 
 
-@pytest.mark.slow  # three minutes
+@pytest.mark.slow  # two minutes
 def test_a_rehearsal_of_what_needs_data(pack, tmp_path):
     out = tmp_path / "out"
     gpu("decode", "bleu", "stock", SIZE="tiny", PACK=pack, OUT=out, MINUTES="0.05")
