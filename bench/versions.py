@@ -53,7 +53,11 @@ class Checkout:
         job["folder"] = str(folder)
         paths = f"{folder}{os.pathsep}{folder / 'bench'}"
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("version_worker.py")), json.dumps(job)],
+            # -P: the checkout's bench/, not the one that this file lies in
+            [
+                *(sys.executable, "-P", str(Path(__file__).with_name("version_worker.py"))),
+                json.dumps(job),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
