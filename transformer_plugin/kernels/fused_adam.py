@@ -15,7 +15,7 @@ from .registry import kernel
 
 # Weights updated at once, whose gradients are converted first. On a CPU they fit into the inner
 # caches; on a GPU fewer launches count, and all together would be as large as the model.
-_CPU_NUMBERS = 1 << 19
+_CPU_NUMBERS = 1 << 20
 _GPU_NUMBERS = 1 << 24
 
 
