@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constrain
 
 unexport PYTHON  # it makes .venv; what runs after that is of .venv
 
-.PHONY: install same-python demo test test-slow test-gpu lint clean
+.PHONY: install same-python demo test test-slow test-gpu notebook lint clean
 
 install: $(INSTALLED)
 
@@ -49,8 +49,20 @@ test: install
 test-slow: install
 	$(BIN)/python -m pytest -m slow
 
-test-gpu: install
-	$(BIN)/python -m pytest -m gpu
+# With the Python that is active if it has what is needed: a GPU machine may have no network.
+GPU_TESTS = -m pytest -m gpu $$(grep -rl --include='test_*.py' pytest.mark.gpu tests)
+COMPLETE = $(PYTHON) -c "import fairseq, pytest, sacremoses" 2> /dev/null
+
+test-gpu:
+	@$(COMPLETE) || $(MAKE) install
+	@if $(COMPLETE); then $(PYTHON) $(GPU_TESTS); else $(BIN)/python $(GPU_TESTS); fi
+
+# The notebook with its outputs, from the program beside it and the demo's model.
+notebook: demo
+	@$(PIP) jupytext nbconvert ipykernel
+	@$(BIN)/jupytext --quiet --to ipynb --set-kernel python3 examples/annotated_transformer.py
+	@$(BIN)/jupyter-nbconvert --log-level ERROR --to notebook --inplace --execute \
+	    --ExecutePreprocessor.record_timing=False examples/annotated_transformer.ipynb
 
 lint: install
 	$(BIN)/python -m pytest tests/test_style.py

@@ -100,7 +100,13 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
             print(f"{system} is left out: {reason}", file=sys.stderr)
             continue
         print(f"starting {system} {precision}", file=sys.stderr)
-        workers.append(Worker(setting))
+        try:
+            workers.append(Worker(setting))
+        except RuntimeError as error:
+            if system not in PACKAGES:
+                raise
+            reason = str(error).rstrip().splitlines()[-1]
+            print(f"{system} {precision} is left out: {reason}", file=sys.stderr)
     references = workers[0].references
     rows = []
     for beam in args.beam:

@@ -149,7 +149,7 @@ def _exported(setting: Setting, form: str) -> Path:
     if not folder.exists():
         subprocess.run(
             [
-                *(str(Path(sys.executable).with_name("transformer-plugin")), "export"),
+                *(sys.executable, "-m", "transformer_plugin", "export"),
                 *(setting.paths[0], str(folder), "--data", setting.data_bin, "--to", form),
             ],
             check=True,

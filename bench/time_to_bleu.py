@@ -82,7 +82,14 @@ def train(args: argparse.Namespace, folder: Path) -> None:
     run(
         *(folder / "train.log", "fairseq_cli.train", args.data_bin, *training_flags(args)),
         *("--max-tokens", args.max_tokens, "--seed", 1, "--num-workers", 2),
-        *("--stop-time-hours", args.minutes / 60, "--save-interval-updates", args.save_updates),
+        *(
+            "--distributed-world-size",
+            1,
+            "--stop-time-hours",
+            args.minutes / 60,
+            "--save-interval-updates",
+            args.save_updates,
+        ),
         *("--keep-interval-updates", SAVED, "--no-epoch-checkpoints", "--disable-validation"),
         *("--save-dir", folder / "checkpoints", "--log-format", "simple", "--log-interval", 50),
     )
@@ -91,7 +98,7 @@ def train(args: argparse.Namespace, folder: Path) -> None:
 def translate(args: argparse.Namespace, folder: Path) -> list[str]:
     """Translates the test set with the average of the last checkpoints; in order."""
     averaged, log = folder / "averaged.pt", folder / "generate.log"
-    words = ["average", "--last", SAVED, "--by", "updates", "--output", averaged]
+    words = ["average", "--last", SAVED, "--allow-fewer", "--by", "updates", "--output", averaged]
     words += ["--checkpoints", folder / "checkpoints"]
     status = transformer_plugin_command([str(word) for word in words])
     if status:

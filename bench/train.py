@@ -8,12 +8,14 @@ the rounds; tokens are target tokens without padding.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
+import torch
 from matmul_rate import matmul_rate
 from results import Rows, run_benchmark
 from training_data import SENTENCES, WORDS, multi30k, write_synthetic
@@ -23,9 +25,11 @@ from training_systems import Setting, stock_flags
 from training_worker import KEEP_FREED_MEMORY, Worker
 
 import transformer_plugin
+from transformer_plugin.files import atomic_write
 from transformer_plugin.flops import training_flops, transformer_flops
 from transformer_plugin.presets import PRESETS
 from transformer_plugin.reports.accounting import account
+from transformer_plugin.throughput import peak_flops
 
 REPO = Path(__file__).resolve().parent.parent
 DATA_BIN = REPO / "runs/multi30k_en_de/data-bin"
@@ -61,6 +65,10 @@ def parse_arguments() -> argparse.Namespace:
         help="the plugin recomputes activations instead of storing them",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
+    parser.add_argument(
+        "--profile", type=Path, metavar="FILE",
+        help="write the time and the number of the operations of a round",
+    )  # fmt: skip
     parser.add_argument("--plot", metavar="FILE", help="draw them")
     args = parser.parse_args()
     for name in ("rounds", "updates", "sentences"):
@@ -147,9 +155,14 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
 
     tokens = sum(target for _source, target in stock.lengths)
     flops = step_flops(args.arch, stock.vocabulary, stock.lengths)
+    if args.profile:
+        found = {worker.name: worker.profile() for worker in workers}
+        with atomic_write(args.profile) as file:
+            file.write(f"{json.dumps(found, indent=1)}\n")
     rows = []
     for worker in workers:
         seconds = median(worker.seconds)
+        peak = peak_flops(torch.device(args.device), worker.setting.precision != "fp32")
         rows.append(
             {
                 "system": worker.setting.system,
@@ -159,6 +172,7 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
                 "tokens_per_second": tokens / seconds,
                 "ratio_to_stock_fp32": median(stock.seconds) / seconds,
                 "matmul_fraction": flops / seconds / median(rates[worker.setting.precision]),
+                "peak_fraction": peak and flops / seconds / peak,  # None: no data sheet
                 "peak_memory_bytes": worker.stop(),
             }
         )
@@ -174,11 +188,12 @@ def step_flops(arch: str, vocabulary: int, lengths: list[tuple[int, int]]) -> fl
 def print_table(rows: Rows) -> None:
     """Prints the rows as a table."""
     print(f"{'system':8}{'precision':10}{'tokens/s':>12}{'/ stock fp32':>14}{'/ matmul':>10}"
-          f"{'peak GiB':>10}")  # fmt: skip
+          f"{'/ peak':>8}{'peak GiB':>10}")  # fmt: skip
     for row in rows:
+        peak = f"{row['peak_fraction']:.2f}" if row["peak_fraction"] else "-"
         print(
             f"{row['system']:8}{row['precision']:10}{row['tokens_per_second']:12,.0f}"
-            f"{row['ratio_to_stock_fp32']:14.2f}{row['matmul_fraction']:10.2f}"
+            f"{row['ratio_to_stock_fp32']:14.2f}{row['matmul_fraction']:10.2f}{peak:>8}"
             f"{row['peak_memory_bytes'] / 2**30:10.2f}"
         )
 

@@ -120,7 +120,7 @@ class MarianTransformer(nn.Module):
 
 def build_peer(
     name: str, cfg: VaswaniConfig, dictionary: Dictionary, precision: str, device: str
-) -> Callable[[dict[str, Any]], None]:
+) -> Callable[[dict[str, Any]], bool]:
     """One update: forward, under autocast for lower precisions, backward, Adam."""
     words, pad = len(dictionary), dictionary.pad()
     if name == "torch":
@@ -130,9 +130,9 @@ def build_peer(
     model.to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-4, betas=(0.9, 0.98), eps=1e-9)
     dtype = PRECISIONS[precision]
-    scaler = torch.amp.GradScaler(device, enabled=precision == "fp16")
+    scaler = torch.amp.GradScaler(device, init_scale=128, enabled=precision == "fp16")  # fairseq's
 
-    def update(batch: dict[str, Any]) -> None:
+    def update(batch: dict[str, Any]) -> bool:
         source, previous, target = (
             tokens.to(device)
             for tokens in (
@@ -149,7 +149,9 @@ def build_peer(
             )
         scaler.scale(loss).backward()
         scaler.step(optimizer)
+        before = scaler.get_scale()
         scaler.update()
         loss.item()  # to log it
+        return scaler.get_scale() >= before
 
     return update

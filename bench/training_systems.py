@@ -15,7 +15,7 @@ from training_peers import build_peer
 from transformer_plugin.reports.accounting import configuration
 from transformer_plugin.training.trainer import SafeTrainer
 
-Update = Callable[[dict[str, Any]], None]
+Update = Callable[[dict[str, Any]], bool]  # whether an update was made
 STOCK_NAMES = {  # for the fields of the plugin's configuration, which have the paper's names
     "encoder_layers": "--encoder-layers",
     "decoder_layers": "--decoder-layers",
@@ -90,7 +90,7 @@ def stock_flags(arch: str) -> list[str]:
 
 def _fairseq_configuration(setting: Setting, flags: list[str]) -> Any:
     flags = [setting.data_bin, *flags, "--max-tokens", str(setting.max_tokens), "--seed", "1"]
-    flags += ["--num-workers", "0", "--no-save"]
+    flags += ["--num-workers", "0", "--no-save", "--distributed-world-size", "1"]
     flags += ["--cpu"] if setting.device == "cpu" else []
     flags += [f"--{setting.precision}"] if setting.precision != "fp32" else []
     parser = options.get_training_parser()
@@ -110,7 +110,9 @@ def _build_fairseq(setting: Setting) -> tuple[tasks.FairseqTask, Update]:
     trainer = build_trainer(cfg, task, model, task.build_criterion(cfg.criterion))
     trainer.begin_epoch(1)
 
-    def update(batch: dict[str, Any]) -> None:
-        trainer.train_step([batch])
+    def update(batch: dict[str, Any]) -> bool:
+        before = trainer.get_num_updates()
+        trainer.train_step([batch])  # out of memory, it logs that and returns
+        return trainer.get_num_updates() > before
 
     return task, update

@@ -14,9 +14,11 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
-from training_data import lengths, training_batches
-from training_systems import Setting, build
+from training_data import Batch, lengths, training_batches
+from training_systems import Setting, Update, build
 
+Operation = dict[str, Any]  # a row of a profile
+LONGEST = 40  # rows of a profile, besides the calls of CUDA
 KEEP_FREED_MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": "100000000000",
     "MALLOC_MMAP_THRESHOLD_": "100000000000",
@@ -28,6 +30,7 @@ class Worker:
 
     def __init__(self, setting: Setting, updates: int, environment: dict[str, str]) -> None:
         self.setting = setting
+        self.name = f"{setting.system} {setting.precision}"
         context = multiprocessing.get_context("spawn")
         self._pipe, child = context.Pipe()
         self._process = context.Process(target=_work, args=(child, setting, updates), daemon=True)
@@ -43,6 +46,12 @@ class Worker:
         self._pipe.send("round")
         self.seconds.append(self._answer())
 
+    def profile(self) -> list[Operation]:
+        """Makes one more round; the operations that took longest, and all calls of CUDA."""
+        self._pipe.send("profile")
+        found: list[Operation] = self._answer()
+        return found
+
     def stop(self) -> int:
         """Ends the process; returns its peak memory in bytes."""
         self._pipe.send("stop")
@@ -51,13 +60,12 @@ class Worker:
         return peak
 
     def _answer(self) -> Any:
-        name = f"{self.setting.system} {self.setting.precision}"
         try:
             answer = self._pipe.recv()
         except EOFError:
-            raise RuntimeError(f"{name} ended without an answer: out of memory?") from None
+            raise RuntimeError(f"{self.name} ended without an answer: out of memory?") from None
         if isinstance(answer, str):
-            raise RuntimeError(f"{name} failed:\n{answer}")
+            raise RuntimeError(f"{self.name} failed:\n{answer}")
         return answer
 
 
@@ -81,30 +89,67 @@ def _work(pipe: Connection, setting: Setting, updates: int) -> None:
         batches = training_batches(task, setting.max_tokens, updates)
         for batch in batches:  # not measured: allocations and one-time work
             update(batch)
+        _release_memory(setting.device)
         pipe.send(lengths(task, batches))
         pipe.send(len(task.target_dictionary))
-        while pipe.recv() == "round":
-            pipe.send(_timed(update, batches, setting.device))
+        while (order := pipe.recv()) != "stop":
+            run = _timed if order == "round" else _profiled
+            pipe.send(run(update, batches, setting.device))
         pipe.send(_peak_memory(setting.device))
     except Exception:  # the parent shows any error
         pipe.send(traceback.format_exc())
 
 
-def _timed(update: Any, batches: list[dict[str, Any]], device: str) -> float:
-    """Seconds of one update on each batch."""
-    if device != "cpu":  # memory released below is allocated again before timing starts
-        for batch in batches:
-            update(batch)
-        torch.cuda.synchronize()
-    started = time.perf_counter()
+def _timed(update: Update, batches: list[Batch], device: str) -> float:
+    """Seconds of one update on each batch. A round with a skipped update is made again, because
+    the loss scale of fp16 takes a while to settle.
+
+    Raises:
+        RuntimeError: an update was skipped in each of three rounds.
+    """
+    for _ in range(3):
+        if device != "cpu":  # memory released below is allocated again before timing starts
+            for batch in batches:
+                update(batch)
+            torch.cuda.synchronize()
+        started = time.perf_counter()
+        made = [update(batch) for batch in batches]
+        if device != "cpu":
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - started
+        _release_memory(device)
+        if all(made):
+            return seconds
+    raise RuntimeError("updates are skipped: out of memory (give a lower --max-tokens), or"
+                       " infinite gradients")  # fmt: skip
+
+
+def _profiled(update: Update, batches: list[Batch], device: str) -> list[Operation]:
+    """What an update consists of: each operation's name, calls and milliseconds, longest first."""
     for batch in batches:
         update(batch)
+    with torch.profiler.profile() as profiler:  # of the processor, and of a GPU if there is one
+        for batch in batches:
+            update(batch)
+    _release_memory(device)
+    found: list[Operation] = [
+        {
+            "name": event.key,
+            "calls": event.count / len(batches),
+            "gpu_ms": event.self_device_time_total / 1e3 / len(batches),
+            "cpu_ms": event.self_cpu_time_total / 1e3 / len(batches),
+        }
+        for event in profiler.key_averages()
+    ]
+    found.sort(key=lambda row: max(row["gpu_ms"], row["cpu_ms"]), reverse=True)
+    return [row for i, row in enumerate(found) if i < LONGEST or row["name"].startswith("cuda")]
+
+
+def _release_memory(device: str) -> None:
+    """Leaves the memory of a GPU to the other systems."""
     if device != "cpu":
         torch.cuda.synchronize()
-    seconds = time.perf_counter() - started
-    if device != "cpu":
-        torch.cuda.empty_cache()  # for the other systems
-    return seconds
+        torch.cuda.empty_cache()
 
 
 def _peak_memory(device: str) -> int:

@@ -17,7 +17,7 @@ from transformer_plugin.checkpoints.exchange.conversion import convert
 from transformer_plugin.checkpoints.safe_loading import load
 
 PLUGIN = Path(transformer_plugin.__file__).parent
-GENERATE = Path(sys.executable).with_name("fairseq-generate")
+GENERATE = [sys.executable, "-m", "fairseq_cli.generate"]
 ROUNDS = 3
 
 
@@ -46,7 +46,7 @@ def whole_process(
 
 def _generate(flags: list[str], data_bin: Path, device: str) -> tuple[float, float]:
     """Seconds of the process, and of translation as reported by fairseq."""
-    command = [str(GENERATE), str(data_bin), "--user-dir", str(PLUGIN), "--beam", "4", *flags]
+    command = [*GENERATE, str(data_bin), "--user-dir", str(PLUGIN), "--beam", "4", *flags]
     started = time.perf_counter()
     done = subprocess.run(
         command + (["--cpu"] if device == "cpu" else ["--fp16"]),

@@ -1,14 +1,13 @@
-"""A walk through "Attention Is All You Need" with the plugin's own modules, in plain torch.
+# %% [markdown]
+# # A walk through "Attention Is All You Need"
 
-    python examples/annotated_transformer.py                 # less than a minute on one core
-    python examples/annotated_transformer.py --run runs/toy  # also the attention of a trained model
+# %%
+"""Prints what the equations of the paper do, with the plugin's own modules, and draws pictures.
 
-It prints what each equation does and writes pictures to --output.
+python examples/annotated_transformer.py                 # less than a minute on one core
+python examples/annotated_transformer.py --run runs/toy  # also the attention of a trained model
 """
 
-from __future__ import annotations
-
-import argparse
 import math
 from pathlib import Path
 
@@ -28,66 +27,103 @@ from transformer_plugin.modules.transformer import Transformer
 PAD, EOS, FIRST, WORDS, LENGTH = 0, 1, 2, 12, 8  # the copy task: ten symbols, eight in a sentence
 
 
-# %% Section 3.2.1: scaled dot-product attention
-def equation_1(pictures: Path) -> None:
-    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V, and what the masks of section 3.2.3 do."""
+def heat_map(axis: plt.Axes, weights: Tensor, title: str, x: str, y: str) -> None:
+    axis.imshow(weights.detach(), aspect="auto")
+    axis.set(title=title, xlabel=x, ylabel=y)
+
+
+# %% [markdown]
+# ## Section 3.2.1: scaled dot-product attention
+# A query is compared with every key. The softmax of the scores weighs a mean of the values:
+# $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^T}{\sqrt{d_k}}\right)V \tag{1}$$
+# A mask hides padding, and in the decoder also the positions not yet written (section 3.2.3).
+
+
+# %%
+def equation_1() -> plt.Figure:
+    """Compares attention() with the formula, and draws what the masks of section 3.2.3 do."""
     length, d_k = 6, 16
     q, k, v = torch.randn(3, 1, 1, length, d_k)  # one sentence, one head
     score = AttentionScore("scaled_dot", num_heads=1, d_k=d_k)
     by_hand = (q @ k.transpose(2, 3) / math.sqrt(d_k)).softmax(dim=-1) @ v
     found, _ = attention(q, k, v, score)
     print(f"equation (1): largest difference from the formula {(found - by_hand).abs().max():.1e}")
-
     padding = torch.tensor([False] * 4 + [True] * 2)  # True = padding
     masks = {
         "encoder: all positions": None,
         "two positions are padding": ~padding.expand(length, length),
         "decoder: no later position": torch.ones(length, length, dtype=torch.bool).tril(),
     }
-    figure, axes = plt.subplots(1, len(masks), figsize=(9, 3.2))
+    figure, axes = plt.subplots(1, len(masks), figsize=(9, 3.2), layout="tight")
     for axis, (title, allowed) in zip(axes, masks.items(), strict=True):
         _, weights = attention(q, k, v, score, allowed, need_weights=True)
         heat_map(axis, weights[0, 0], title, "keys", "queries")
-    save(figure, pictures / "masks.png")
+    return figure
 
 
-# %% Section 3.5: positional encoding
-def section_3_5(pictures: Path) -> None:
-    """Sines and cosines of wavelengths from 2 pi to 10000 x 2 pi."""
+# %% tags=["active-ipynb"]
+# torch.manual_seed(1)
+# equation_1();
+
+# %% [markdown]
+# ## Section 3.5: positional encoding
+# Attention does not know the order of its keys. The encoding gives each position a pattern of
+# sines and cosines, of wavelengths from $2\pi$ to $20000\pi$. Near positions have similar patterns.
+
+
+# %%
+def section_3_5() -> plt.Figure:
+    """The encoding as a picture, and some of its dimensions as curves."""
     table = positional_encoding(100, 128)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="tight")
     heat_map(left, table, "PE(pos, i)", "dimension i", "position")
     for i in (4, 5, 20, 40):
         right.plot(table[:, i], label=f"dimension {i}")
     right.set(title="some dimensions", xlabel="position")
     right.legend()
-    save(figure, pictures / "positional_encoding.png")
     near, far = table[50] @ table[51], table[50] @ table[80]
     print(f"positional encoding: position 50 times 51 is {near:.1f}, times 80 is {far:.1f}")
+    return figure
 
 
-# %% Section 5.3: the schedule
-def equation_3(pictures: Path) -> None:
-    """The rate grows for warmup_updates and then falls with the square root of the step."""
-    figure, axis = plt.subplots(figsize=(5, 3.2))
+# %% tags=["active-ipynb"]
+# section_3_5();
+
+# %% [markdown]
+# ## Section 5.3: the schedule
+# The learning rate grows for `warmup_updates` and then falls with the square root of the step:
+# $$lrate = d_{model}^{-0.5} \cdot \min(step^{-0.5}, step \cdot warmup^{-1.5}) \tag{3}$$
+
+
+# %%
+def equation_3() -> plt.Figure:
+    """The rate of the base and big models, and with a longer warm-up."""
+    figure, axis = plt.subplots(figsize=(5, 3.2), layout="tight")
     for d_model, warmup in ((512, 4000), (512, 8000), (1024, 4000)):
         steps = range(1, 12_000, 50)
         rates = [learning_rate(step, d_model, warmup) for step in steps]
         axis.plot(steps, rates, label=f"d_model {d_model}, warm-up {warmup}")
     axis.set(xlabel="update", ylabel="learning rate")
     axis.legend()
-    save(figure, pictures / "schedule.png")
     print(f"equation (3): the base model's peak rate is {learning_rate(4000, 512, 4000):.2e}")
+    return figure
 
 
-# %% Section 5.4: label smoothing
-def section_5_4(pictures: Path) -> None:
-    """With smoothing the loss is least at a probability of 1 - epsilon, not at 1."""
+# %% tags=["active-ipynb"]
+# equation_3();
+
+# %% [markdown]
+# ## Section 5.4: label smoothing
+# With smoothing, the loss is least if the right word has a probability of $1 - \epsilon$, not 1.
+
+
+# %%
+def section_5_4() -> plt.Figure:
+    """The loss by the probability that the model gives to the right word."""
     probability = torch.linspace(0.5, 0.999, 200)
-    others = ((1 - probability) / (WORDS - 1)).log()
-    logits = others[:, None].repeat(1, WORDS)
+    logits = ((1 - probability) / (WORDS - 1)).log()[:, None].repeat(1, WORDS)
     logits[:, 0] = probability.log()
-    figure, axis = plt.subplots(figsize=(5, 3.2))
+    figure, axis = plt.subplots(figsize=(5, 3.2), layout="tight")
     for epsilon in (0.0, 0.1, 0.2):
         loss, _ = smoothed_cross_entropy(logits, torch.zeros(200, dtype=torch.long), epsilon)
         axis.plot(probability, loss, label=f"epsilon {epsilon:g}")
@@ -95,10 +131,20 @@ def section_5_4(pictures: Path) -> None:
         print(f"label smoothing {epsilon:g}: the loss is least at probability {best:.2f}")
     axis.set(xlabel="probability of the right word", ylabel="loss")
     axis.legend()
-    save(figure, pictures / "label_smoothing.png")
+    return figure
 
 
-# %% Section 3.1: a whole Transformer learns to copy
+# %% tags=["active-ipynb"]
+# section_5_4();
+
+# %% [markdown]
+# ## Section 3.1: a whole Transformer learns to copy
+# Two layers of encoder and decoder learn to repeat eight symbols. At each position the decoder has
+# read the words before and predicts the next. Greedy decoding takes the likeliest, again and again.
+# In the attention of the last layer, each word of the copy looks at its own position in the source.
+
+
+# %%
 def batch(size: int) -> tuple[Tensor, Tensor, Tensor]:
     """Sources, what the decoder reads, and what it should say, ``[B, L]`` each."""
     symbols = torch.randint(FIRST, WORDS, (size, LENGTH))
@@ -135,61 +181,68 @@ def greedy(model: Transformer, source: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def copied_attention(model: Transformer, pictures: Path) -> None:
-    """Which source word each target word looks at: its own."""
+def copied_attention(model: Transformer) -> plt.Figure:
+    """The source words that each target word attends to."""
     source, read, _ = batch(1)
     print(f"greedy decoding of {source[0].tolist()}: {greedy(model, source)[0].tolist()}")
     memory, packing, _ = model.encoder.encode(source)
     _, _, layers = model.decoder.decode(read, memory, packing, need_weights=True)
     heads = layers[-1][1][0]  # of encoder-decoder attention, [H, T, S]
-    figure, axes = plt.subplots(1, len(heads), figsize=(12, 3.2))
+    figure, axes = plt.subplots(1, len(heads), figsize=(12, 3.2), layout="tight")
     for number, (axis, weights) in enumerate(zip(axes, heads, strict=True)):
         heat_map(axis, weights, f"last layer, head {number}", "source", "target")
-    save(figure, pictures / "copy_attention.png")
+    return figure
 
 
-# %% The attention of a trained model
-def trained_attention(run: Path, sentence: str, pictures: Path) -> None:
+# %% tags=["active-ipynb"]
+# copied_attention(copy_task(updates=300));
+
+# %% [markdown]
+# ## The attention of a trained model
+# `make demo` trains a model that translates English to German in minutes.
+
+
+# %%
+def trained_attention(run: Path, sentence: str = "Is a table black?") -> plt.Figure:
     """The last layer's encoder-decoder attention, averaged over its heads."""
     import transformer_plugin
 
     model = transformer_plugin.load(run, cpu=True)
     found = model.attention(sentence)
-    figure, axis = plt.subplots(figsize=(5, 4.5))
+    figure, axis = plt.subplots(figsize=(5, 4.5), layout="tight")
     heat_map(axis, found.encoder_decoder[-1].mean(dim=0), "encoder-decoder attention", "", "")
     axis.set_xticks(range(len(found.source)), found.source, rotation=60)
     axis.set_yticks(range(len(found.target)), found.target)
-    save(figure, pictures / "trained_attention.png")
     print(f"{sentence} -> {model.translate([sentence])[0].text}")
+    return figure
 
 
-def heat_map(axis: plt.Axes, weights: Tensor, title: str, x: str, y: str) -> None:
-    axis.imshow(weights.detach(), aspect="auto")
-    axis.set(title=title, xlabel=x, ylabel=y)
+# %% tags=["active-ipynb"]
+# trained_attention(Path("../runs/toy"));
 
 
-def save(figure: plt.Figure, path: Path) -> None:
-    figure.tight_layout()
-    figure.savefig(path)
-    plt.close(figure)
-
-
+# %% tags=["active-py"]
 def main() -> None:
+    import argparse
+
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", type=Path, default=Path("pictures"), help="folder of pictures")
     parser.add_argument("--updates", type=int, default=300, help="of the copy task")
     parser.add_argument("--run", type=Path, help="folder of a trained experiment, as runs/toy")
-    parser.add_argument("--sentence", default="Is a table black?", help="to translate with --run")
     args = parser.parse_args()
-    args.output.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(1)
-    equation_1(args.output)
-    section_3_5(args.output)
-    equation_3(args.output)
-    section_5_4(args.output)
-    copied_attention(copy_task(args.updates), args.output)
+    figures = {
+        "masks": equation_1(),
+        "positional_encoding": section_3_5(),
+        "schedule": equation_3(),
+        "label_smoothing": section_5_4(),
+        "copy_attention": copied_attention(copy_task(args.updates)),
+    }
     if args.run:
-        trained_attention(args.run, args.sentence, args.output)
+        figures["trained_attention"] = trained_attention(args.run)
+    args.output.mkdir(parents=True, exist_ok=True)
+    for name, figure in figures.items():
+        figure.savefig(args.output / f"{name}.png")
     print(f"pictures: {args.output}")
 
 

@@ -17,13 +17,24 @@ esac
 marks=(--remove-bpe "$marks")
 [[ -z ${TREEBANK:-} ]] || marks=()
 
+find_gpus
+precision=() exactness=()
+if ((gpus)); then
+    : "${PRECISION:=$half}"  # of training too
+    case $PRECISION:$SYSTEM in
+        fp32:*) exactness=("${TF32[@]}") ;;
+        bf16:transformer | fp16:transformer) precision=(--decode-precision "$PRECISION") ;;
+    esac
+fi
+
 checkpoint="$RUN_DIR/checkpoints/averaged.pt"
 stage generate --output "$RUN_DIR/generate.log" --input "$checkpoint" --input "$DATA_DIR/data-bin" \
-    --stdout "$RUN_DIR/generate.log" --about "the $EVALUATE set, beam $BEAM" -- fairseq-generate "$DATA_DIR/data-bin" \
+    --stdout "$RUN_DIR/generate.log" --about "the $EVALUATE set, beam $BEAM" \
+    ${exactness[@]+"${exactness[@]}"} -- fairseq-generate "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
     --path "$checkpoint" --gen-subset "$EVALUATE" --beam "$BEAM" --lenpen "$ALPHA" \
-    ${marks[@]+"${marks[@]}"} ${MAX_LEN_OWN:+--max-len-own "$MAX_LEN_OWN"} ${EXTRA[@]+"${EXTRA[@]}"}
+    ${precision[@]+"${precision[@]}"} ${marks[@]+"${marks[@]}"} ${MAX_LEN_OWN:+--max-len-own "$MAX_LEN_OWN"} ${EXTRA[@]+"${EXTRA[@]}"}
 stage hypotheses --output "$RUN_DIR/hypotheses.txt" --input "$RUN_DIR/generate.log" -- \
     transformer-plugin hypotheses --log "$RUN_DIR/generate.log" --output "$RUN_DIR/hypotheses.txt" \
     ${undo[@]+"${undo[@]}"}

@@ -110,6 +110,9 @@ find_base() {
     [[ ${SUBWORDS:=$kind} == "$kind" ]] || die "SUBWORDS is '$SUBWORDS', and that of BASE is $kind"
 }
 
+# shellcheck disable=SC2034
+TF32=(--env TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1)  # flags of `stage`: fp32 products of a GPU by TF32
+
 # whole_numbers NAME...: stop unless each of these variables is a whole number. Arithmetic of the
 # shell would run commands within anything else.
 whole_numbers() {
@@ -117,6 +120,15 @@ whole_numbers() {
     for name in "$@"; do
         [[ ${!name} =~ ^(0|[1-9][0-9]{0,14})$ ]] || die "$name is '${!name}': expected a whole number"
     done
+}
+
+# find_gpus: set gpus, the number of GPUs; half, their fastest precision; memory, GiB of the smallest.
+# shellcheck disable=SC2034
+find_gpus() {
+    [[ -z ${gpus:-} ]] || return 0
+    read -r gpus half memory <<< "$(transformer-plugin recipe gpus)"
+    whole_numbers gpus memory
+    [[ $half == fp32 || $SYSTEM == transformer ]] || half=fp16  # fairseq's own systems
 }
 
 # needs NAME...: stop unless the experiment, or the environment, sets each of these.

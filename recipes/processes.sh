@@ -1,23 +1,36 @@
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2154
 # The processes of training. Sourced by train.sh; sets:
 #   devices       how many processes train together, one a GPU (or several on CPUs, by gloo)
 #   launch        words before fairseq-train that start them; none for one process
 #   launch_env    --env flags of `stage` for those words
 #   device_flags  flags of fairseq-train
+#   loaders       processes that load data, for each of them
 : "${GPUS:=}"              # processes on each machine; empty: its GPUs, or one on a CPU
 : "${NODES:=1}"            # machines; each but the first also sets NODE_RANK, and all MASTER_ADDR
 : "${MASTER_ADDR:=127.0.0.1}" "${MASTER_PORT:=29500}"  # of the first machine, for torch.distributed
 : "${LAUNCHER:=torchrun}"  # or srun, within a Slurm job
 
+# choose_batch: set MAX_TOKENS to 4,096 slots, the paper's batch on one of its 8 GPUs, or as many as fit
+# on larger ones; two batches an update at least, so that it has sentences of several lengths.
+choose_batch() {
+    local mebibytes=$((memory * 1024 * 4 / 5)) slot=480  # KB of a slot of big in half precision
+    [[ $PRECISION != fp32* ]] || slot=960
+    MAX_TOKENS=4096
+    while ((4 * MAX_TOKENS * devices <= UPDATE_TOKENS)) &&
+        ((5120 + 2 * MAX_TOKENS * slot / 1024 <= mebibytes)); do  # 5 GiB: weights, moments, loss
+        MAX_TOKENS=$((2 * MAX_TOKENS))
+    done
+}
+
 launch=() launch_env=() device_flags=()
 whole_numbers NODES NODE_RANK ${GPUS:+GPUS}
-gpus=$(transformer-plugin recipe gpus)
-whole_numbers gpus
+find_gpus
 : "${GPUS:=$((gpus ? gpus : 1))}"
 ((GPUS && NODES)) || die "GPUS is $GPUS and NODES is $NODES: expected 1 at least"
 ((gpus == 0 || GPUS <= gpus)) || die "GPUS is $GPUS, but this machine has $gpus"
 ((gpus)) || device_flags+=(--cpu)
 devices=$((GPUS * NODES))
+((devices > 1 || gpus < 2)) || device_flags+=(--distributed-world-size 1)  # fairseq takes all GPUs
 if ((devices > 1)); then
     # fairseq's defaults, NCCL and DDP that overlaps with the backward pass, need GPUs.
     ((gpus)) || device_flags+=(--distributed-backend gloo --ddp-backend legacy_ddp)
@@ -33,3 +46,6 @@ if ((devices > 1)); then
         --env "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=${TORCH_ELASTIC_SHUTDOWN_TIMEOUT:-45}"
         --env "OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((gpus ? 1 : ($(nproc) + GPUS - 1) / GPUS))}")
 fi
+# On a CPU the cores are busy. On a GPU, loading in its own process would keep Python from launching.
+loaders=$((gpus ? $(env -u OMP_NUM_THREADS nproc) / GPUS : 0))
+((loaders < 4)) || loaders=4

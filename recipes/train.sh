@@ -9,7 +9,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
 
-needs SOURCE TARGET ARCH MAX_TOKENS
+needs SOURCE TARGET ARCH
 : "${MAX_EPOCH:=}" "${MAX_UPDATE:=}"  # the end of training; one of the two at least
 : "${WARMUP_UPDATES:=4000}"  # section 5.3
 : "${LR_FACTOR:=1.0}"        # times the paper's schedule
@@ -18,15 +18,18 @@ needs SOURCE TARGET ARCH MAX_TOKENS
 : "${SAVE_UPDATES:=}"        # updates between checkpoints; empty: an epoch
 : "${AVERAGE:=5}"            # checkpoints kept for averaging, section 6.1
 : "${SEED:=1}"
-: "${PRECISION:=fp32}"       # fp32, bf16, or fp16 on a GPU
+: "${PRECISION:=}"           # fp32, fp32-exact, bf16, or fp16 on a GPU; empty: as below
 : "${EVAL_BLEU:=0}"          # 1: log BLEU of valid, by beam search, at each validation
 : "${PATIENCE:=}"            # validations without a better one after which training stops
 : "${PATIENCE_ON:=loss}"     # what is better: a lower loss, or with EVAL_BLEU=1 a higher bleu
 
-whole_numbers MAX_TOKENS ${UPDATE_TOKENS:+UPDATE_TOKENS}
-((MAX_TOKENS)) || die "MAX_TOKENS is 0: expected 1 at least"
 # shellcheck source=recipes/processes.sh
 . "$REPO/recipes/processes.sh"
+: "${PRECISION:=$half}"  # fp32 on a CPU, bf16 on a GPU, fp16 on one before Ampere
+whole_numbers ${MAX_TOKENS:+MAX_TOKENS} ${UPDATE_TOKENS:+UPDATE_TOKENS}
+[[ -n ${MAX_TOKENS:-} || -z $UPDATE_TOKENS ]] || choose_batch
+needs MAX_TOKENS
+((MAX_TOKENS)) || die "MAX_TOKENS is 0: expected 1 at least"
 [[ -n $MAX_EPOCH$MAX_UPDATE ]] || die "neither MAX_EPOCH nor MAX_UPDATE is set: set one of them"
 flags=(${device_flags[@]+"${device_flags[@]}"})
 learning=()
@@ -58,10 +61,12 @@ case $PATIENCE_ON:$EVAL_BLEU in
     *) die "PATIENCE_ON is '$PATIENCE_ON' and EVAL_BLEU '$EVAL_BLEU': expected loss, or bleu and 1" ;;
 esac
 [[ -z $PATIENCE ]] || flags+=(--patience "$PATIENCE")
+exactness=()
 case $PRECISION in
-    fp32) ;;
+    fp32) ((gpus == 0)) || exactness=("${TF32[@]}") ;;
+    fp32-exact) ;;
     bf16 | fp16) flags+=("--$PRECISION") ;;
-    *) die "PRECISION is '$PRECISION': expected fp32, bf16 or fp16" ;;
+    *) die "PRECISION is '$PRECISION': expected fp32, bf16 or fp16, or fp32-exact, without TF32" ;;
 esac
 case $EVAL_BLEU:${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
     0:*) ;;
@@ -77,13 +82,13 @@ about+=", $PRECISION${MAX_EPOCH:+, $MAX_EPOCH epochs}${MAX_UPDATE:+, $MAX_UPDATE
 ((devices == 1)) || about+=", $devices processes"
 stage train --output "$RUN_DIR/checkpoints/checkpoint_last.pt" --input "$DATA_DIR/data-bin" \
     ${base[@]+"${base[@]}"} --log "$RUN_DIR/train.log" --resumes --about "$about" \
-    ${launch_env[@]+"${launch_env[@]}"} -- \
+    ${launch_env[@]+"${launch_env[@]}"} ${exactness[@]+"${exactness[@]}"} -- \
     ${launch[@]+"${launch[@]}"} fairseq-train "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
     --arch "$ARCH" "${learning[@]}" \
     --max-tokens "$MAX_TOKENS" --update-freq "$update_freq" \
-    --seed "$SEED" --num-workers 0 --no-progress-bar --log-format simple --log-interval 50 \
+    --seed "$SEED" --num-workers "$loaders" --no-progress-bar --log-format simple --log-interval 50 \
     --save-dir "$RUN_DIR/checkpoints" \
     ${flags[@]+"${flags[@]}"} ${TRAIN_FLAGS[@]+"${TRAIN_FLAGS[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}
 perform

@@ -79,17 +79,6 @@ def test_half_precision_weights_take_the_plain_step():
     )
 
 
-def test_half_precision_weights_take_apex_where_it_is(monkeypatch):
-    class Apex(StockAdam):
-        """Stands for the class that fairseq builds on NVIDIA's apex."""
-
-    monkeypatch.setattr("transformer_plugin.adam.get_fused_adam_class", lambda: Apex)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    optimizer = VaswaniAdam(config(memory_efficient_fp16=True), parameters()).optimizer
-    assert isinstance(optimizer, Apex)
-    assert isinstance(VaswaniAdam(config(), parameters()).optimizer, Adam)
-
-
 def test_a_weight_without_a_gradient_stays_and_counts_its_own_updates():
     first, second = parameters()
     optimizer = Adam([first, second], **NUMBERS)

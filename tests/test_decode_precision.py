@@ -9,6 +9,7 @@ from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.modules.operation import Implementation
 from transformer_plugin.modules.products import product_type
 from transformer_plugin.search.next_tokens import Rules
+from transformer_plugin.translation.loading import _configuration, arguments_of
 
 PAD, EOS = 1, 2
 RULES = Rules(3, lambda length: length, "first-finished", eos=EOS, pad=PAD, unk=3)
@@ -39,6 +40,25 @@ def test_bf16_rounds_the_weights_and_takes_the_faster_products(build, monkeypatc
 def test_fp16_on_a_cpu_is_refused(build):
     with pytest.raises(ValueError, match="needs a GPU: use bf16 or int8"):
         in_precision(build(), "fp16")
+
+
+@pytest.mark.parametrize(
+    "capabilities, options, expected",
+    [
+        ([], {}, None),
+        ([(9, 0)], {}, "bf16"),
+        ([(7, 5)], {}, "fp16"),
+        ([(8, 0), (7, 0)], {}, "fp16"),
+        ([(9, 0)], {"decode_precision": "fp32"}, "fp32"),
+        ([(9, 0)], {"cpu": True}, None),
+    ],
+)
+def test_a_gpu_translates_in_half_precision(monkeypatch, capabilities, options, expected):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(capabilities))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(capabilities))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda i=0: capabilities[i])
+    cfg = _configuration(arguments_of("data-bin", "model.pt", **options))
+    assert cfg.task.decode_precision == expected
 
 
 def test_batches_side_by_side_give_what_one_gives(build, monkeypatch):

@@ -33,7 +33,8 @@ def test_the_screen_of_an_experiment_is_short(toy):
     screen = (toy.parent / "screen").read_text()
     assert len(screen.splitlines()) <= 60 - 9 - 1
     assert "warning" not in screen.lower() and "2 + 2 layers, d_model 128" in screen
-    assert re.search(r"^  epoch 1/1: train ppl [\d.]+, valid ppl [\d.]+ \(best\), ", screen, re.M)
+    epoch = r"^  epoch 1/1: train ppl [\d.]+, valid ppl [\d.]+ \(best loss\), "
+    assert re.search(epoch, screen, re.M)
     scores = json.loads((toy / "score.json").read_text())
     assert f"BLEU {scores['bleu']:.2f}  nrefs" in screen and screen.count("\ntranslation ") == 3
     assert "UserWarning" in (toy / "train.log").read_text()  # everything is there

@@ -33,7 +33,7 @@ ALLOWED = {
     "doctor": {"adapters", "modules", "kernels", "checkpoints", "doctor"},
 }
 # Files that bring the parts together: the package itself, and the command.
-ABOVE_ALL = {"__init__.py", "cli.py"}
+ABOVE_ALL = {"__init__.py", "__main__.py", "cli.py"}
 FILES = {"files.py", "lock.py", "processor.py"}
 
 

@@ -5,12 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
-import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.optim import FairseqOptimizer, register_optimizer
 from fairseq.optim.adam import Adam as PlainAdam
 from fairseq.optim.adam import FairseqAdam
-from fairseq.optim.fused_adam import get_fused_adam_class
 from omegaconf import II, OmegaConf
 
 from .command_line import add_options
@@ -45,7 +43,7 @@ class VaswaniAdam(FairseqOptimizer):
     def __init__(self, cfg: VaswaniAdamConfig, params: Iterable[Any]) -> None:
         super().__init__(OmegaConf.structured(cfg) if is_dataclass(cfg) else cfg)
         half_weights = cfg.memory_efficient_fp16 or cfg.memory_efficient_bf16
-        implementation = _step_for_half_weights() if half_weights else Adam
+        implementation = PlainAdam if half_weights else Adam  # float32 state, one weight at a time
         self._optimizer = implementation(params, **self.optimizer_config)
 
     @property
@@ -58,13 +56,6 @@ class VaswaniAdam(FairseqOptimizer):
             "eps": self.cfg.adam_eps,
             "weight_decay": self.cfg.weight_decay,
         }
-
-
-def _step_for_half_weights() -> type[torch.optim.Optimizer]:
-    """An optimizer for half-precision weights with float32 state: NVIDIA apex's if it is installed,
-    otherwise fairseq's in Python."""
-    apex = get_fused_adam_class() if torch.cuda.is_available() else None
-    return apex or PlainAdam
 
 
 def _parse_betas(text: str) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from torch import Tensor
 from .command_line import add_options
 from .model import VaswaniTransformer
 from .modules.label_smoothing import smoothed_cross_entropy, smoothed_loss
-from .throughput import batch_flops, peak_flops
+from .throughput import batch_flops, peak_flops, sentence_lengths
 
 
 @dataclass
@@ -125,8 +125,8 @@ class VaswaniCrossEntropy(FairseqCriterion):
     ) -> dict[str, Any]:
         """The FLOPs of a training batch; and if the device's peak is known, the seconds that all
         devices would need at their peak."""
-        lengths = sample["target"].ne(self.padding_idx).sum(dim=1)
-        flops = batch_flops(model, sample["net_input"]["src_lengths"], lengths)
+        lengths = sample.get("lengths") or sentence_lengths(sample, self.padding_idx)
+        flops = batch_flops(model, *lengths)
         device = features.device
         half = features.dtype.itemsize == 2 or torch.is_autocast_enabled(device.type)
         peak = self.peak_tflops * 1e12 if self.peak_tflops else peak_flops(device, half)

@@ -6,6 +6,9 @@ activations do not count.
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -14,20 +17,39 @@ from .flops import Dimensions, decoder_flops, encoder_flops, output_flops, train
 from .model import VaswaniTransformer
 
 # Peak speed of dense matrix products from the data sheets, in TFLOP/s: in half precision with fp32
-# sums, and in fp32 without TF32. The first key that is part of the device's name is used.
+# sums, and in fp32 without TF32. The keys are torch's names in capitals, without words that match
+# _NOT_THE_MODEL. The whole name must fit: an "RTX 4090 Laptop GPU" is slower than an "RTX 4090".
 PEAK_TFLOPS = {
+    "B200": (2250.0, 75.0),
     "H200": (989.4, 66.9),
-    "H100 PCIe": (756.0, 51.2),
+    "H200 NVL": (835.5, 60.0),
+    "GH200": (989.4, 66.9),
     "H100": (989.4, 66.9),
+    "H100 NVL": (835.5, 60.0),
+    "H100 PCIE": (756.0, 51.2),
+    "H20": (148.0, 44.0),
     "A100": (311.9, 19.5),
+    "A100 PCIE": (311.9, 19.5),
     "A40": (149.7, 37.4),
+    "A30": (165.0, 10.3),
+    "A10": (125.0, 31.2),
     "L40S": (362.1, 91.6),
+    "L40": (181.0, 90.5),
     "L4": (121.0, 30.3),
     "V100": (125.0, 15.7),
+    "V100 PCIE": (112.0, 14.0),
     "T4": (65.1, 8.1),
+    "RTX 6000 ADA": (364.2, 91.1),
+    "RTX 5090": (209.5, 104.8),
     "RTX 4090": (165.2, 82.6),
     "RTX 3090": (71.2, 35.6),
 }
+_NOT_THE_MODEL = re.compile(r"NVIDIA|TESLA|GEFORCE|GENERATION|SXM\d?|HBM\w*|\d+GB")
+
+
+def sentence_lengths(sample: dict[str, Any], pad: int) -> tuple[Tensor, Tensor]:
+    """The lengths in tokens of a batch's source and target sentences, ``[B]`` each."""
+    return sample["net_input"]["src_lengths"], sample["target"].ne(pad).sum(dim=1)
 
 
 def batch_flops(model: VaswaniTransformer, source: Tensor, target: Tensor) -> Tensor:
@@ -53,6 +75,7 @@ def peak_flops(device: torch.device, half: bool) -> float | None:
     """The peak operations per second of a device; None if not known."""
     if device.type != "cuda":
         return None
-    name = torch.cuda.get_device_name(device)
-    found = (peak for known, peak in PEAK_TFLOPS.items() if known in name)
-    return next((peak[0 if half else 1] * 1e12 for peak in found), None)
+    words = re.findall(r"\w+", torch.cuda.get_device_name(device).upper())
+    name = " ".join(word for word in words if not _NOT_THE_MODEL.fullmatch(word))
+    peak = PEAK_TFLOPS.get(name)
+    return None if peak is None else peak[0 if half else 1] * 1e12

@@ -14,5 +14,4 @@ TARGET=en
 : "${MAX_EPOCH:=50}"
 : "${LR_FACTOR:=0.715}"  # 512^-0.5 * 4000^-0.5 = 0.000699 at the peak; theirs is 0.0005
 : "${DROPOUT:=0.3}"
-: "${PRECISION:=fp16}"   # on a CPU: PRECISION=bf16
 TRAIN_FLAGS=(--weight-decay 0.0001)

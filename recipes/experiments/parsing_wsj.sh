@@ -8,14 +8,13 @@ SOURCE=words
 TARGET=tree
 : "${VOCAB_SIZE:=16000}"      # pieces of the words, 6.3; the tokens of trees are symbols
 : "${ARCH:=vaswani_base}"     # d_ff 2048 and 8 heads; the rest by flags below
-: "${MAX_TOKENS:=4096}"
+: "${MAX_TOKENS:=}"           # slots of a batch; empty: 4,096, or more on a GPU that has room
 : "${UPDATE_TOKENS:=32768}"   # 4,096 slots on each of 8 GPUs
 : "${MAX_UPDATE:=100000}"
 : "${SAVE_UPDATES:=1000}"
 : "${WARMUP_UPDATES:=16000}"
 : "${LR_FACTOR:=5}"
 : "${DROPOUT:=0.2}"
-: "${PRECISION:=fp16}"        # on a CPU: PRECISION=bf16
 : "${BEAM:=21}"               # 6.3
 : "${ALPHA:=0.3}"             # 6.3
 : "${MAX_LEN_OWN:=300}"       # 6.3

@@ -6,9 +6,8 @@ SOURCE=en
 TARGET=de
 : "${VOCAB_SIZE:=37000}"     # section 5.1
 : "${ARCH:=vaswani_big}"
-: "${MAX_TOKENS:=4096}"      # slots of a batch on one GPU, as tensor2tensor counted them
+: "${MAX_TOKENS:=}"          # slots of a batch; empty: 4,096, or more on a GPU that has room
 : "${UPDATE_TOKENS:=32768}"  # 4,096 slots x the paper's 8 GPUs: about 25,000 tokens a side (5.1)
 : "${MAX_UPDATE:=300000}"    # section 5.2
 : "${SAVE_UPDATES:=600}"     # 10 minutes of the paper's 1.0 s an update
 : "${AVERAGE:=20}"           # section 6.1
-: "${PRECISION:=fp16}"       # on a CPU: PRECISION=bf16

@@ -4,7 +4,22 @@ import json
 import sys
 
 import pytest
-from fairseq_commands import run
+from fairseq_commands import REPO, run
+
+
+def test_both_train_on_one_gpu(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(REPO / "bench"))
+    import time_to_bleu
+
+    commands = []
+    monkeypatch.setattr(time_to_bleu, "run", lambda *words: commands.append(words))
+    for system in ("plugin", "stock"):
+        words = [system, "--minutes", "8", "--work", str(tmp_path)]
+        words += ["--data-bin", str(tmp_path), "--reference", str(tmp_path)]
+        monkeypatch.setattr(sys, "argv", ["time_to_bleu.py", *words])
+        time_to_bleu.train(time_to_bleu.parse_arguments(), tmp_path)
+    for words in commands:
+        assert words[words.index("--distributed-world-size") + 1] == 1
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from fairseq_commands import REPO
 BENCH = REPO / "bench"
 KEYS = {
     *("system", "arch", "precision", "data", "tokens_per_second", "ratio_to_stock_fp32"),
-    *("matmul_fraction", "peak_memory_bytes"),
+    *("matmul_fraction", "peak_fraction", "peak_memory_bytes"),
 }
 
 
@@ -29,8 +29,13 @@ def run(tmp_path_factory):
         *("--arch", "vaswani_tiny", "--precision", "fp32", "--data", "synthetic"),
         *("--words", 200, "--sentences", 100, "--max-tokens", 512, "--rounds", 1),
         *("--updates", 1, "--peers", "none", "--json", folder / "rows.json"),
-        *("--plot", folder / "rows.png"),
+        *("--plot", folder / "rows.png", "--profile", folder / "profile.json"),
     )
+    profile = json.loads((folder / "profile.json").read_text())
+    assert profile.keys() == {"stock fp32", "plugin fp32"}
+    for rows in profile.values():
+        assert any(row["name"] == "aten::mm" and row["calls"] >= 1 for row in rows)
+        assert all(row.keys() == {"name", "calls", "gpu_ms", "cpu_ms"} for row in rows)
     assert (folder / "rows.png").stat().st_size > 1000
     return json.loads((folder / "rows.json").read_text()), done.stdout
 
@@ -54,6 +59,7 @@ def test_figures_agree_with_each_other(run):
         ratio = row["tokens_per_second"] / stock["tokens_per_second"]
         assert row["ratio_to_stock_fp32"] == pytest.approx(ratio)
         assert 0 < row["matmul_fraction"] < 1
+        assert row["peak_fraction"] is None  # of a CPU no data sheet is known
         assert 50e6 < row["peak_memory_bytes"] < 10e9  # torch alone is above 100 MB
     in_fp32 = [row["matmul_fraction"] / row["tokens_per_second"] for row in rows[:2]]
     assert in_fp32[0] == pytest.approx(in_fp32[1])  # the same sentences
@@ -93,6 +99,51 @@ def test_only_a_peer_may_fail_to_start(bench_train, monkeypatch, capsys, broken)
         assert bench_train.started(args, Path("data-bin")) == ["stock", "plugin"]
         said = "marian fp32 is left out: ImportError: no such library\n"
         assert capsys.readouterr().err.endswith(said)
+
+
+@pytest.fixture
+def small_setting(bench_modules, tmp_path):
+    from training_data import write_synthetic
+    from training_systems import Setting
+
+    data = write_synthetic(tmp_path, words=100, sentences=60)
+    return Setting("plugin", "vaswani_tiny", "fp32", "cpu", str(data), 300)
+
+
+def test_a_machine_of_several_gpus_trains_on_one(small_setting, monkeypatch):
+    from fairseq.dataclass import FairseqDataclass
+    from training_systems import _fairseq_configuration, plugin_flags
+
+    default = FairseqDataclass._get_default
+    monkeypatch.setattr(
+        FairseqDataclass,
+        "_get_default",
+        lambda self, name: 4 if name == "distributed_world_size" else default(self, name),
+    )
+    cfg = _fairseq_configuration(small_setting, plugin_flags(small_setting.arch))
+    assert cfg.distributed_training.distributed_world_size == 1
+
+
+def test_an_update_out_of_memory_is_not_measured(small_setting, monkeypatch):
+    from fairseq.tasks import FairseqTask
+    from training_systems import build
+    from training_worker import _timed, training_batches
+
+    task, update = build(small_setting)
+    batches = training_batches(task, 300, 2)
+    assert _timed(update, batches, "cpu") > 0
+
+    made = iter([True, False, True, True])  # as the loss scale of fp16 settles
+    _timed(lambda _batch: next(made), batches, "cpu")
+    assert not list(made)
+
+    def out_of_memory(*_args, **_kwargs):
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setattr(FairseqTask, "train_step", out_of_memory)
+    assert not update(batches[0])
+    with pytest.raises(RuntimeError, match="updates are skipped: out of memory"):
+        _timed(update, batches, "cpu")
 
 
 def test_step_flops_are_the_formula(bench_train):

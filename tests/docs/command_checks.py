@@ -59,6 +59,8 @@ def check(command: Command, house: Path) -> None:
         _check_subcommand(rest)
     elif re.fullmatch(r"(\./|/.*/)?recipes/\w+\.sh", tool):
         _check_recipe(tool, rest, command.variables, house)
+    elif tool == "bench/gpu.sh":
+        _run([str(REPO / tool), "--dry-run", *rest])
     elif name == "torchrun":
         _check_torchrun(rest, house)
     elif name == "sbatch":

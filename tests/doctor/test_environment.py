@@ -76,6 +76,37 @@ def test_whether_bf16_is_the_fast_precision(monkeypatch, fast, level):
     assert any(text.startswith("the CPU multiplies") for text in texts(level))
 
 
+CUDA_13 = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120", "compute_120"]
+
+
+@pytest.mark.parametrize(
+    "capability, built, level, remedy",
+    [
+        ((7, 0), CUDA_13, PROBLEM, "https://download.pytorch.org/whl/cu126"),
+        ((7, 0), ["sm_50", "sm_60", "sm_70", "sm_75"], OK, ""),
+        ((8, 9), CUDA_13, OK, ""),  # runs sm_86
+        ((9, 0), ["sm_80", "sm_90a"], OK, ""),
+        ((9, 0), ["sm_80", "sm_86"], PROBLEM, "pip install --upgrade torch"),
+        ((12, 1), CUDA_13, OK, ""),
+        ((13, 0), CUDA_13, OK, ""),  # by PTX
+        ((10, 3), ["sm_100a"], PROBLEM, "pip install --upgrade torch"),
+    ],
+)
+def test_a_gpu_that_torch_has_no_kernels_for(monkeypatch, capability, built, level, remedy):
+    major, minor = capability
+    gpu = types.SimpleNamespace(name="a GPU", total_memory=16 << 30, major=major, minor=minor)
+    for name, value in {
+        "is_available": True, "device_count": 1, "get_device_properties": gpu,
+        "get_arch_list": built,
+    }.items():  # fmt: skip
+        monkeypatch.setattr(torch.cuda, name, lambda *_, value=value: value)
+    (found,) = environment._accelerator()
+    assert found.level == level and "GPU 0: a GPU" in found.text
+    assert remedy in found.remedy
+    if level == PROBLEM:
+        assert f"compute capability {major}.{minor}" in found.text and built[0] in found.text
+
+
 def test_pypis_apex_is_not_nvidias(monkeypatch):
     present = types.SimpleNamespace()
     monkeypatch.setattr(

@@ -1,6 +1,7 @@
 """examples/: each program runs, and does what its page and docstring say."""
 
 import importlib.util
+import json
 import re
 import sys
 
@@ -42,10 +43,40 @@ def test_the_walk_through_the_paper(tmp_path):
     }
 
 
-def test_the_attention_of_a_trained_model_is_drawn(prepared, tmp_path):
+def test_the_notebook_is_the_program():
+    """Its cells are those of the .py, in which calls for the notebook alone are comments."""
+    notebook = json.loads((REPO / "examples/annotated_transformer.ipynb").read_text("utf-8"))
+    lines = []
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown" or "active-ipynb" in cell["metadata"].get("tags", []):
+            source = re.sub("^(?=.)", "# ", source, flags=re.M)
+        lines += [line for line in source.splitlines() if line.strip("# ")]
+    program = (REPO / "examples/annotated_transformer.py").read_text("utf-8").splitlines()
+    assert lines == [line for line in program if line.strip("# ") and not line.startswith("# %%")]
+
+
+def test_the_notebook_has_its_outputs():
+    path = REPO / "examples/annotated_transformer.ipynb"
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    shown = [output for cell in cells for output in cell.get("outputs", [])]
+    assert {output["output_type"] for output in shown} == {"stream", "display_data"}
+    assert sum("image/png" in output.get("data", {}) for output in shown) == 6
+    assert path.stat().st_size < 1_000_000
+
+
+def test_the_attention_of_a_trained_model_is_drawn(prepared):
     module, run_folder = imported("annotated_transformer"), prepared("sentencepiece")
-    module.trained_attention(run_folder, "the cat sees .", tmp_path)
-    assert (tmp_path / "trained_attention.png").stat().st_size > 5000
+    figure = module.trained_attention(run_folder, "the cat sees .")
+    (axis,) = figure.axes
+    words = [
+        [label.get_text() for label in labels]
+        for labels in (axis.get_xticklabels(), axis.get_yticklabels())
+    ]
+    found = transformer_plugin.load(run_folder).attention("the cat sees .")
+    assert words == [found.source, found.target]
+    shown = torch.as_tensor(axis.images[0].get_array().data)
+    torch.testing.assert_close(shown, found.encoder_decoder[-1].mean(dim=0))
 
 
 def test_a_file_is_translated_with_scores(prepared, tmp_path):

@@ -7,7 +7,7 @@ from recipe_environment import BIN, REPO, environment
 # The recipes' own part of the command is the real one, but for a slow question: the number of GPUs.
 PLUGIN = f"""
 case "$1 ${{2:-}}" in
-    "recipe gpus") echo 0; exit ;;
+    "recipe gpus") echo "${{FAKE_GPUS:-0 fp32 0}}"; exit ;;
     "recipe "*) exec {BIN / "transformer-plugin"} "$@" ;;
 esac
 """

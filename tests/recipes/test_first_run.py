@@ -128,3 +128,13 @@ def test_a_presets_numbers_hold_unless_another_is_given(tmp_path, knobs, flags, 
     ).stdout.split()
     assert not set(none) & set(words)
     assert not flags or words[words.index(flags[0]) + 1] == flags[1]
+
+
+def test_gpu_tests_need_neither_network_nor_venv(clone):
+    shutil.rmtree(clone / ".venv")
+    python = clone / "complete_python"
+    python.write_text('#!/bin/sh\n[ "$1" = -c ] || echo "runs $*"\n')
+    python.chmod(0o755)
+    status, output = ran("make", "-C", clone, "test-gpu", f"PYTHON={python}")
+    assert status == 0 and "runs -m pytest -m gpu" in output, output
+    assert not (clone / ".venv").exists()

@@ -136,3 +136,21 @@ def test_two_machines_are_one_with_two_batches(training, alone, tmp_path):
         ended(node)
     assert_same(parameters(alone, 20), parameters(tmp_path / "nodes", 20))
     assert (tmp_path / "nodes/toy/train.node1.log").exists()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are not two GPUs")
+def test_two_gpus_are_one_with_two_batches_and_go_on(training, tmp_path):
+    """By NCCL."""
+    exact = {"PRECISION": "fp32-exact", "MAX_UPDATE": 60, "CUDA_VISIBLE_DEVICES": "0,1"}
+    ended(training("one", GPUS=1, **exact))
+    two = {"GPUS": 2, "MASTER_PORT": free_port(), **exact}
+    first = training("two", **two)
+    until((tmp_path / "two/toy/checkpoints/checkpoint_1_20.pt").exists)
+    first.send_signal(signal.SIGTERM)
+    assert "stopped by SIGTERM" in ended(first, status=85)
+    ended(training("two", **two))
+    for updates in (20, 60):
+        one, other = (parameters(tmp_path / runs, updates) for runs in ("one", "two"))
+        for name, tensor in one.items():
+            torch.testing.assert_close(tensor, other[name], rtol=0, atol=1e-3)

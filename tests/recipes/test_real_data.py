@@ -1,5 +1,5 @@
 """The experiments on all of the real text at hand, as plain files: prepared whole, trained for a
-hundred updates, decoded and scored. Minutes each: docs/data.md has the figures of one run."""
+hundred updates, decoded and scored. Minutes each; docs/experiments.md has the figures of a run."""
 
 import json
 import subprocess

@@ -165,7 +165,7 @@ def test_checkpoints_by_updates_are_averaged_by_updates():
 
 def test_unknown_precision_is_refused():
     done = recipe("train.sh", "toy", "--dry-run", status=2, PRECISION="fp8")
-    assert "expected fp32, bf16 or fp16" in done.stderr
+    assert "expected fp32, bf16 or fp16, or fp32-exact" in done.stderr
 
 
 @pytest.mark.parametrize("kind, undo", [("sentencepiece", "sentencepiece"),

@@ -1,8 +1,12 @@
 """A thread that loads batches when the process ends does not take it down."""
 
 import subprocess
+from types import SimpleNamespace
 
+import pytest
 from fairseq_commands import environment
+
+from transformer_plugin.training.loading_threads import avoid_forks
 
 LOADING = """
 import atexit, itertools, sys, threading, time
@@ -43,3 +47,12 @@ def test_in_the_middle_of_a_batch():
 
 def test_where_there_is_no_room_for_the_next():
     assert ended("stopped", "1", "1") == 0
+
+
+@pytest.mark.parametrize(
+    "processes, workers, kept", [(1, 0, 10), (1, 4, 10), (2, 0, 10), (2, 4, 0)]
+)
+def test_no_thread_starts_processes_where_others_wait_for_this_one(processes, workers, kept):
+    data = SimpleNamespace(num_workers=workers, data_buffer_size=10)
+    avoid_forks(data, processes)
+    assert data.data_buffer_size == kept

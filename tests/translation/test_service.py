@@ -3,11 +3,8 @@
 import argparse
 import asyncio
 import contextlib
-import http.client
 import json
 import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
@@ -15,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from fairseq_commands import environment
+from running_service import JSON, Service, arguments
 
 from transformer_plugin import cli
 from transformer_plugin.translation.alignment import alignment
@@ -24,7 +21,6 @@ from transformer_plugin.translation.loading import load_translator
 from transformer_plugin.translation.request_queue import Job, RequestQueue
 
 pytest.importorskip("uvicorn")
-JSON = {"Content-Type": "application/json"}
 HEAD = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 SENTENCES = [
     "the cat sees the dog's “house”",
@@ -34,52 +30,6 @@ SENTENCES = [
     "unknown words ☃",
     "",
 ]
-
-
-def arguments(run, *more):
-    checkpoint = str(run / "checkpoints/averaged.pt")
-    return ["serve", str(run / "data-bin"), "--path", checkpoint, "--cpu", *more]
-
-
-class Service:
-    """A running service."""
-
-    def __init__(self, run, *more):
-        words = ["transformer-plugin", *arguments(run, "--port", "0", *more)]
-        self.process = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
-        )
-        first = self.process.stdout.readline()
-        assert first.startswith("http://127.0.0.1:"), first + self.process.stderr.read()
-        self.port = int(first.split()[0].rpartition(":")[2])
-
-    def request(self, method, path, body=None, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            return response.status, response.read(), response.headers
-        finally:
-            connection.close()
-
-    def translate(self, body):
-        body = json.dumps(body) if isinstance(body, dict) else body
-        status, answer, _ = self.request("POST", "/translate", body, **JSON)
-        return status, json.loads(answer)
-
-    def health(self):
-        return json.loads(self.request("GET", "/health")[1])
-
-    def connect(self, sent=b""):
-        """A connection on which something has been sent."""
-        connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
-        connection.sendall(sent)
-        return connection
-
-    def stop(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=60)
-        return self.process.returncode, errors
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +71,8 @@ def test_80_requests_of_8_clients_are_answered(service, translator):
         (b'["text"]', 400, "expected {"),
         ({"text": 3}, 400, "expected {"),
         ({"text": "cat", "attention": "yes"}, 400, "true or false"),
+        ({"text": "cat", "nbest": 5}, 400, "from 1 to 4"),
+        ({"text": "cat", "nbest": True}, 400, "from 1 to 4"),
         (b'{"text": "\\ud800"}', 400, "surrogate"),
     ],
 )
@@ -242,6 +194,24 @@ def test_attention_is_shown(service, translator):
     assert torch.allclose(weights.sum(dim=2), torch.ones(weights.shape[:2]), atol=3e-3)
     assert long["parts"][0]["attention"] is None
     assert "attention" not in service.translate({"text": "cat"})[1]["translations"][0]["parts"][0]
+
+
+def test_hypotheses_are_those_of_the_beam(service, translator):
+    """Whatever other requests of the same batch ask for."""
+    asked = [{"text": "the quick cat", "nbest": n} for n in (1, 4, 3)]
+    with ThreadPoolExecutor(3) as clients:
+        answers = [answer["translations"][0] for _, answer in clients.map(service.translate, asked)]
+    assert "hypotheses" not in answers[0]
+    assert answers[1]["hypotheses"][:3] == answers[2]["hypotheses"]
+    (expected,) = translator.n_best(["the quick cat"], 4)
+    for found, one in zip(answers[1]["hypotheses"], expected, strict=True):
+        assert found["translation"] == one.text and found["tokens"] == len(
+            one.parts[0].target_tokens
+        )
+        assert found["score"] == pytest.approx(one.score, abs=1e-3)
+        penalty = ((5 + found["tokens"]) / 6) ** 0.6  # section 6.1
+        assert found["log_prob"] == pytest.approx(found["score"] * penalty, abs=1e-3)
+    assert answers[1]["translation"] == answers[1]["hypotheses"][0]["translation"]
 
 
 def test_alignment_is_what_the_decoder_saw_step_by_step(translator):

@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 from .finding import NOTE, OK, PROBLEM, Finding
 
@@ -98,7 +99,10 @@ def _accelerator() -> Iterator[Finding]:
             memory = properties.total_memory / 2**30
             # Below compute capability 8.0 bf16 is emulated, and slow.
             fast = "--bf16 or --fp16" if properties.major >= 8 else "--fp16"
-            yield Finding(OK, f"GPU {i}: {properties.name}, {memory:.0f} GiB; use {fast}")
+            if _has_kernels_for(properties.major, properties.minor):
+                yield Finding(OK, f"GPU {i}: {properties.name}, {memory:.0f} GiB; use {fast}")
+            else:
+                yield _no_kernels(f"GPU {i}: {properties.name}", properties)
         return
     cores = os.cpu_count()
     yield Finding(OK, f"no GPU; {cores} CPU cores, {torch.backends.cpu.get_cpu_capability()}")
@@ -111,6 +115,30 @@ def _accelerator() -> Iterator[Finding]:
         yield Finding(
             PROBLEM, "there is an NVIDIA GPU, but torch is a CPU build", "install torch with CUDA"
         )
+
+
+def _has_kernels_for(major: int, minor: int) -> bool:
+    """Whether torch was built for this compute capability.
+
+    Machine code (``sm_86``) runs on later GPUs of the same generation, PTX (``compute_86``) on all
+    later ones, and what ends in a letter (``sm_90a``) on that GPU alone.
+    """
+    built = [re.fullmatch(r"(sm|compute)_(\d+)(\d)([a-z]?)", a) for a in torch.cuda.get_arch_list()]
+    for kind, own_major, own_minor, letter in (match.groups() for match in built if match):
+        own = int(own_major), int(own_minor)
+        if (major, minor) == own or (
+            not letter and own <= (major, minor) and (kind == "compute" or own[0] == major)
+        ):
+            return True
+    return torch.version.hip is not None  # AMD's architectures have other names
+
+
+def _no_kernels(gpu: str, properties: Any) -> Finding:
+    major, minor = properties.major, properties.minor
+    has = ", ".join(torch.cuda.get_arch_list()) or "none"
+    text = f"{gpu} has compute capability {major}.{minor}, and torch has no kernels for it ({has})"
+    old = "pip install 'torch<2.15' --index-url https://download.pytorch.org/whl/cu126"
+    return Finding(PROBLEM, text, old if (major, minor) < (7, 5) else "pip install --upgrade torch")
 
 
 def _apex() -> Iterator[Finding]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -45,5 +48,22 @@ def fused_attention(
         q, k, v = q.float(), k.float(), v.float()
         if allowed is not None and allowed.is_floating_point():
             allowed = allowed.float()
-    context = F.scaled_dot_product_attention(q, k, v, allowed, dropout_p=rate, scale=score.scale)
+    with _without_cudnn() if q.is_cuda else contextlib.nullcontext():
+        context = F.scaled_dot_product_attention(
+            q, k, v, allowed, dropout_p=rate, scale=score.scale
+        )
     return context.to(dtype), None
+
+
+@contextlib.contextmanager
+def _without_cudnn() -> Iterator[None]:
+    """Context in which SDPA leaves cuDNN aside. cuDNN makes a plan for each new shape, which takes
+    55 to 440 ms by torch's issues, and a search has a new shape every few steps."""
+    if torch.compiler.is_compiling() or not torch.backends.cuda.cudnn_sdp_enabled():
+        yield
+        return
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(True)

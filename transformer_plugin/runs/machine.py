@@ -49,13 +49,23 @@ def hardware() -> dict[str, Any]:
     }
 
 
-def number_of_gpus() -> int:
-    """That torch may use. torch, which takes seconds to import, is asked only if there is one."""
+def usable_gpus() -> tuple[int, str, int]:
+    """The number of GPUs that torch may use, the fastest precision, and the GiB of the smallest.
+
+    torch, which takes seconds to import, is asked only if there is one.
+    """
+    none = 0, "fp32", 0
     if not any(Path(device).exists() for device in GPU_DEVICES):
-        return 0
+        return none
     import torch
 
-    return torch.cuda.device_count()
+    from ..decode_precision import fastest_on_gpu
+
+    number = torch.cuda.device_count()
+    if not number:
+        return none
+    bytes_of = [torch.cuda.get_device_properties(i).total_memory for i in range(number)]
+    return number, fastest_on_gpu(), min(bytes_of) >> 30
 
 
 def _printed(*command: str) -> str | None:

@@ -19,7 +19,7 @@ from ..reports.summary import summary
 from . import manifest
 from .done_file import DoneFile
 from .knobs import check_names
-from .machine import number_of_gpus
+from .machine import usable_gpus
 from .output import run
 from .plan import Command, parse_plan
 from .process import INTERRUPTED, Supervisor
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check = actions.add_parser("check", help="find misspelt names of experiments and variables")
     check.add_argument("experiment")
     check.add_argument("--recipes", type=Path, required=True, help="folder of the scripts")
-    actions.add_parser("gpus", help="print the number of GPUs")
+    actions.add_parser("gpus", help="print the number of GPUs, their precision and GiB")
     stages = actions.add_parser("run", help="run the stages of a script")
     stages.add_argument("--experiment", required=True)
     stages.add_argument("--run", type=Path, required=True, help="folder of the run")
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Returns the status of the first command that fails; 2 where what the user gave is wrong."""
     if args.action == "gpus":
-        print(number_of_gpus())
+        print(*usable_gpus())
         return 0
     try:
         if args.action == "check":

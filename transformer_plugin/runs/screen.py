@@ -9,7 +9,7 @@ import os
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 from tqdm import tqdm
 
@@ -119,20 +119,24 @@ class BriefScreen:
         trained = {name: series.values[-1] for name, series in log.epochs.items()}
         update = log.epochs["epoch"].updates[-1]
         found = [f"train ppl {trained['ppl']:.2f}"] if "ppl" in trained else []
+        metric = self._setting("checkpoint", "best_checkpoint_metric") or "loss"
         for name, table in log.valid.items():
             latest = {k: s.values[-1] for k, s in table.items() if s.updates[-1:] == [update]}
             if "ppl" in latest:
-                best = [key for key in latest if key.startswith("best_")]
                 bleu = f", BLEU {latest['bleu']:.2f}" if "bleu" in latest else ""
-                metric = best[0].removeprefix("best_") if best else ""
-                is_best = not best or latest[best[0]] == latest.get(metric)
-                mark = f" (best{' ' + metric if metric else ''})" if is_best else ""
+                score = latest.get(metric)
+                # The first validation has no best score yet.
+                is_best = score is not None and score == latest.get(f"best_{metric}", score)
+                mark = f" (best {metric})" if is_best else ""
                 found.append(f"{name} ppl {latest['ppl']:.2f}{bleu}{mark}")
         if "wps" in trained:
             found.append(f"{trained['wps']:,.0f} tokens/s")
-        limit = ((log.settings or {}).get("optimization") or {}).get("max_epoch")
+        limit = self._setting("optimization", "max_epoch")
         of = f"/{limit}" if limit else ""
         return f"epoch {trained['epoch']:.0f}{of}: {', '.join(found)}"
+
+    def _setting(self, part: str, name: str) -> Any:
+        return ((self._log.settings or {}).get(part) or {}).get(name)
 
     def _print(self, text: str) -> None:
         try:

@@ -12,7 +12,7 @@ from ..files import atomic_write
 from .scored_runs import described, read_systems
 from .significance import METRICS, TESTS, paired_test, seed_scores
 
-_TITLES = {"bleu": "BLEU", "chrf": "chrF"}
+TITLES = {"bleu": "BLEU", "chrf": "chrF"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +107,7 @@ def title(comparison: dict[str, Any], metric: str) -> str:
     """The title of the table of ``rows``."""
     seeds = max(len(system[metric]["scores"]) for system in comparison["systems"])
     many = f", mean and standard deviation of {seeds} seeds" if seeds > 1 else ""
-    return f"{_TITLES[metric]} of {comparison['sentences']:,} sentences{many}"
+    return f"{TITLES[metric]} of {comparison['sentences']:,} sentences{many}"
 
 
 def _lines(comparison: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Stops fairseq's background threads, which load batches, before Python exits."""
+"""fairseq's background threads, which load batches: where they may hang, and how they end."""
 
 from __future__ import annotations
 
@@ -6,10 +6,26 @@ import queue
 import threading
 import time
 from contextlib import suppress
+from typing import Any
 
 from fairseq.data.iterators import BackgroundConsumer
 
 _SECONDS = 10  # limit for the batches that are being loaded
+
+
+def avoid_forks(data: Any, processes: int) -> None:
+    """Turns the thread off where it would start the processes that load batches.
+
+    A process forked from a thread inherits the locks that other threads hold, and may wait for one
+    for ever; all machines then wait for it (fairseq issue 4816). Without the thread, each of the
+    loading processes still keeps two batches ready.
+
+    Args:
+        data: the options of fairseq's data loading.
+        processes: how many train together.
+    """
+    if processes > 1 and data.num_workers > 0:
+        data.data_buffer_size = 0
 
 
 def stop() -> None:

@@ -1,4 +1,5 @@
-"""The mixed-precision optimizer for ``--bf16``, without a float32 copy of the gradient."""
+"""The mixed-precision optimizers: for ``--bf16`` without a float32 copy of the gradient, and for
+``--amp``."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 
 import torch
 from fairseq import utils
+from fairseq.optim.amp_optimizer import AMPOptimizer as FairseqAMPOptimizer
 from fairseq.optim.fp16_optimizer import FP16Optimizer as FairseqFP16Optimizer
 from torch import Tensor, nn
 
@@ -63,6 +65,20 @@ class FP16Optimizer(FairseqFP16Optimizer):
         """Clears the gradients and their scale."""
         super().zero_grad()
         self._multiply_factor = 1.0
+
+
+class AMPOptimizer(FairseqAMPOptimizer):
+    """fairseq's optimizer for ``--amp``, with gradients divided by the loss scale only once."""
+
+    def step(self) -> None:
+        """Updates the weights, unless a gradient is infinite or NaN; adapts the loss scale.
+
+        ``GradScaler`` keeps a record for each optimizer that it is given. ``clip_grad_norm``
+        unscales the gradients of ``self.optimizer``, so the same object must make the step.
+        fairseq passes its wrapper here, and the gradients are unscaled again.
+        """
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
 
 
 def _norm(

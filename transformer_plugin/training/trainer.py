@@ -20,6 +20,7 @@ from ..checkpoints.model_building import in_one_line, reported_in_one_line
 from ..checkpoints.safe_loading import load
 from ..model import VaswaniTransformer
 from ..task_config import VaswaniTranslationConfig
+from ..throughput import sentence_lengths
 from . import early_stopping, loading_threads
 from .atomic_checkpoints import remove_unfinished
 from .divergence import DivergenceDetector
@@ -28,7 +29,7 @@ from .interruption import listen
 from .last_good import newest_good
 from .malloc import disable_trimming
 from .master_weights import full_state, master_weights, set_master_weights, weights_in
-from .mixed_precision import FP16Optimizer
+from .mixed_precision import AMPOptimizer, FP16Optimizer
 from .moving_average import TiedEMA
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
@@ -50,6 +51,7 @@ class SafeTrainer(Trainer):
         if cfg.dataset.update_ordered_indices_seed:  # else the first epoch's seed is reused
             cfg.dataset.update_epoch_batch_itr = True
         cfg.common.tpu = False  # fairseq assumes a TPU with --bf16, and crashes without one
+        loading_threads.avoid_forks(cfg.dataset, cfg.distributed_training.distributed_world_size)
         super().__init__(cfg, task, *rest)
         if cfg.common.cpu:
             disable_trimming()
@@ -68,8 +70,9 @@ class SafeTrainer(Trainer):
             self._ema = TiedEMA(self._model, self.cfg.ema, self.device)
 
     def _build_optimizer(self) -> None:
-        """As in fairseq, which looks this class up by its name."""
+        """As in fairseq, which looks these classes up by their names."""
         optim.FP16Optimizer = FP16Optimizer
+        optim.AMPOptimizer = AMPOptimizer
         super()._build_optimizer()
 
     def load_checkpoint(self, filename: str, *rest: Any, **options: Any) -> Any:
@@ -161,6 +164,13 @@ class SafeTrainer(Trainer):
         if not self.cfg.common.amp and not torch.isfinite(norm).all():
             raise NonFiniteGradientError
         return norm
+
+    def _prepare_sample(self, sample: Any, is_dummy: bool = False) -> tuple[Any, bool]:
+        """As in fairseq. Sentence lengths stay on the host, which counts FLOPs by them."""
+        prepared, was_dummy = super()._prepare_sample(sample, is_dummy)
+        if self.cuda and sample and "src_lengths" in sample.get("net_input", ()):
+            prepared["lengths"] = sentence_lengths(sample, self.task.target_dictionary.pad())
+        return prepared, was_dummy
 
     def train_step(self, samples: list[dict[str, Any]], raise_oom: bool = False) -> Any:
         """Makes an update, or skips it if its gradient is NaN or infinite.

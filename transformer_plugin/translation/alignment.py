@@ -35,7 +35,7 @@ def word_links(translation: Translation, subwords: Subwords) -> list[tuple[int, 
     found = set()
     first_source = first_target = 0
     for part in translation.parts:
-        source, target = (_words(pieces, subwords) for pieces in (part.source, part.target))
+        source, target = (word_numbers(pieces, subwords) for pieces in (part.source, part.target))
         for link in part.links:
             pair = (first_source + source[link.source], first_target + target[link.target])
             found.add(pair)
@@ -43,8 +43,8 @@ def word_links(translation: Translation, subwords: Subwords) -> list[tuple[int, 
     return sorted(found, key=lambda pair: pair[::-1])
 
 
-def _words(pieces: list[str], subwords: Subwords) -> list[int]:
-    """The number of the word that each subword belongs to."""
+def word_numbers(pieces: list[str], subwords: Subwords) -> list[int]:
+    """The number of the word that each subword belongs to, from 0; ``[0]`` without subwords."""
     numbers = [0]
     text = False  # whether the word has any yet
     for before, piece in pairwise([*pieces, ""]):

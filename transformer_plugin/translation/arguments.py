@@ -39,7 +39,11 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         default=0.6,
         help="length penalty alpha, section 6.1 (default %(default)s)",
     )
-    parser.add_argument("--decode-precision", choices=PRECISIONS, help="default: the checkpoint's")
+    parser.add_argument(
+        "--decode-precision",
+        choices=PRECISIONS,
+        help="default: fp32 on a CPU, bf16 on a GPU, or fp16 on one before Ampere",
+    )
     parser.add_argument(
         "--part-length",
         type=int,

@@ -16,6 +16,7 @@ from fairseq.models import BaseFairseqModel
 
 from .. import components  # noqa: F401  (registers the task)
 from ..checkpoints.fairseq_loading import protect_loading
+from ..decode_precision import fastest_on_gpu
 from ..languages import check_languages
 from .arguments import add_model_arguments, add_n_best_arguments, add_search_arguments
 from .subwords import Prepared, Subwords, load_subwords
@@ -142,6 +143,9 @@ def _load_model(path: str, task: tasks.FairseqTask) -> BaseFairseqModel:
 def _configuration(args: argparse.Namespace) -> Any:
     """The configuration of fairseq-interactive."""
     words = [str(args.data), "--task", "vaswani_translation", "--path", args.path]
+    is_open = getattr(args, "decode_precision", "") is None  # an option of commands that search
+    if is_open and torch.cuda.is_available() and not args.cpu:
+        words.append(f"--decode-precision={fastest_on_gpu()}")
     names = (
         "beam",
         "lenpen",

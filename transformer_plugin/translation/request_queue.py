@@ -15,10 +15,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Job:
-    """A request: its sentences, and whether the answer includes the attention."""
+    """A request: its sentences, whether the answer includes the attention, and how many
+    translations it has of each sentence."""
 
     sentences: list[str]
     attention: bool = False
+    nbest: int = 1
 
 
 Answer = list[dict[str, Any]]  # one a sentence

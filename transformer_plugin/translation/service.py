@@ -85,7 +85,7 @@ def main(args: argparse.Namespace) -> None:
         queue = RequestQueue(lambda jobs: answer(translator, jobs), args.queue, args.max_lines)
         app = application(
             queue,
-            Bounds(args.max_body, args.max_lines),
+            Bounds(args.max_body, args.max_lines, args.beam),
             _about(translator, args),
             _names(args.host),
         )
@@ -123,23 +123,34 @@ def main(args: argparse.Namespace) -> None:
 def answer(translator: Translator, jobs: list[Job]) -> list[Answer]:
     """Translates the sentences of all jobs together."""
     sentences = [sentence for job in jobs for sentence in job.sentences]
-    found = iter(translator.translate(sentences))
+    found = iter(translator.n_best(sentences, max(job.nbest for job in jobs)))
     return [
-        [_as_json(translator, sentence, next(found), job.attention) for sentence in job.sentences]
+        [_as_json(translator, sentence, next(found), job) for sentence in job.sentences]
         for job in jobs
     ]
 
 
 def _as_json(
-    translator: Translator, sentence: str, translation: Translation, attention: bool
+    translator: Translator, sentence: str, found: list[Translation], job: Job
 ) -> dict[str, Any]:
-    parts = []
-    for part in translation.parts:
+    best, parts = found[0], []
+    for part in best.parts:
         shown = {"source": part.source, "target": part.target, "score": round(part.score, 4)}
-        if attention:
+        if job.attention:
             shown["attention"] = _weights(translator, part)
         parts.append(shown)
-    return {"source": sentence, "translation": translation.text, "parts": parts}
+    whole = {"source": sentence, "translation": best.text, "parts": parts}
+    if job.nbest > 1:
+        whole["hypotheses"] = [
+            {
+                "translation": one.text,
+                "score": round(one.score, 4),
+                "log_prob": round(sum(part.log_prob for part in one.parts), 4),
+                "tokens": sum(len(part.target_tokens) for part in one.parts),
+            }
+            for one in found[: job.nbest]
+        ]
+    return whole
 
 
 def _weights(translator: Translator, part: Part) -> list | None:
@@ -158,6 +169,7 @@ def _about(translator: Translator, args: argparse.Namespace) -> dict[str, Any]:
         "source_lang": cfg.source_lang,
         "target_lang": cfg.target_lang,
         "beam": args.beam,
+        "lenpen": args.lenpen,
         "max_body": args.max_body,
         "max_lines": args.max_lines,
     }

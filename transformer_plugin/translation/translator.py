@@ -31,6 +31,7 @@ class Part:
         source_tokens: ids with end of sentence, ``[S]``.
         target_tokens: ids with end of sentence, ``[T]``.
         score: log-probability over the length penalty.
+        log_prob: of all tokens; 0 if it is not known.
         links: a source subword for each target subword, where alignments are asked for.
     """
 
@@ -40,6 +41,7 @@ class Part:
     target_tokens: Tensor
     score: float
     links: list[Link] = field(default_factory=list)
+    log_prob: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,8 @@ class Translator:
         if self.replacements is not None:
             unknown = dictionary.unk_word
             pieces = replaced(pieces, source, links, unknown, self.replacements)
-        return Part(source, pieces, tokens, target, float(hypothesis["score"]), links)
+        score, log_prob = hypothesis["score"], hypothesis["positional_scores"].sum()
+        return Part(source, pieces, tokens, target, float(score), links, float(log_prob))
 
     def forced(self, source: list[str], tokens: Tensor, target: str) -> Part:
         """A given translation of the subwords ``source``, whose ids are ``tokens``; it has no

@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from .request_queue import Job, RequestQueue, Stopped
 
-_PAGE = Path(__file__).with_name("page.html")
+_PAGE, _SCRIPT = (Path(__file__).with_name(name) for name in ("page.html", "page.js"))
 # Bytes to read of a body that is too large: a client that is still sending reads no error message.
 _READ_AND_DROPPED = 16_000_000
 _PAGE_HEADERS = {
@@ -37,10 +37,12 @@ class Bounds:
     Attributes:
         body: bytes.
         lines: sentences.
+        nbest: translations of each sentence.
     """
 
     body: int
     lines: int
+    nbest: int
 
 
 def application(
@@ -54,7 +56,9 @@ def application(
     """
 
     async def page(_request: Request) -> Response:
-        return HTMLResponse(_PAGE.read_text(encoding="utf-8"), headers=_PAGE_HEADERS)
+        script = _SCRIPT.read_text(encoding="utf-8")
+        whole = _PAGE.read_text(encoding="utf-8").replace("/* page.js */", script)
+        return HTMLResponse(whole, headers=_PAGE_HEADERS)
 
     async def health(_request: Request) -> Response:
         counts = {"waiting": queue.waiting.qsize(), "under_way": queue.under_way}
@@ -62,7 +66,7 @@ def application(
 
     async def translate(request: Request) -> Response:
         check_sender(request)
-        job = parse(await body(request, bounds.body), bounds.lines)
+        job = parse(await body(request, bounds.body), bounds)
         try:
             return JSONResponse({"translations": await queue.answer(job)})
         except asyncio.QueueFull:
@@ -135,8 +139,8 @@ async def body(request: Request, limit: int) -> bytes:
     return bytes(found)
 
 
-def parse(data: bytes, most_lines: int) -> Job:
-    """The job of a request such as ``{"text": "a line\\nanother", "attention": true}``.
+def parse(data: bytes, bounds: Bounds) -> Job:
+    """The job of a request: ``{"text": "a line\\nanother", "attention": true, "nbest": 4}``.
 
     Raises:
         HTTPException: 400: the body is something else; 413: it has too many lines.
@@ -148,14 +152,16 @@ def parse(data: bytes, most_lines: int) -> Job:
     text = request.get("text") if isinstance(request, dict) else None
     if not isinstance(text, str):
         raise HTTPException(400, 'expected {"text": "what to translate"}')
-    attention = request.get("attention", False)
+    attention, nbest = request.get("attention", False), request.get("nbest", 1)
     if not isinstance(attention, bool):
         raise HTTPException(400, '"attention" is true or false')
+    if type(nbest) is not int or not 1 <= nbest <= bounds.nbest:
+        raise HTTPException(400, f'"nbest" is a number from 1 to {bounds.nbest}, the beam')
     try:
         text.encode()
     except UnicodeEncodeError:
         raise HTTPException(400, '"text" holds half of a surrogate pair') from None
     lines = text.removesuffix("\n").split("\n")
-    if len(lines) > most_lines:
-        raise HTTPException(413, f"at most {most_lines} lines a request")
-    return Job(lines, attention)
+    if len(lines) > bounds.lines:
+        raise HTTPException(413, f"at most {bounds.lines} lines a request")
+    return Job(lines, attention, nbest)

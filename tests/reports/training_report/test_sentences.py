@@ -3,7 +3,11 @@
 import pytest
 import sacrebleu
 
-from transformer_plugin.reports.training_report.sentences import best_and_worst, translations
+from transformer_plugin.reports.training_report.sentences import (
+    best_and_worst,
+    most_different,
+    translations,
+)
 
 REFERENCES = ["Der Hund läuft .", "Eine Katze schläft im Haus .", "Er liest ein Buch .",
               "Sie singen .", "Das ist ein langer Satz mit vielen Wörtern ."]  # fmt: skip
@@ -32,6 +36,16 @@ def test_of_equals_the_longest_comes_first(files):
     best, worst = best_and_worst(translations(*files), 2)
     assert [s.line for s in best] == [5, 1]
     assert worst[0].line == 3 and worst[0].bleu < worst[1].bleu
+
+
+def test_lines_in_which_systems_differ_most(files):
+    one, other = (
+        [s._replace(bleu=bleu) for s, bleu in zip(translations(*files), scores, strict=True)]
+        for scores in ((100, 50, 20, 70, 100), (100, 60, 90, 0, 100))
+    )
+    assert [a.line for a, _ in most_different(one, other)] == [4, 3, 2]
+    assert [a.line for a, _ in most_different(one, other, 1)] == [4, 3]
+    assert [(b.line, b.bleu) for _, b in most_different(other, one)] == [(3, 20), (2, 50), (4, 70)]
 
 
 def test_files_of_different_lengths_are_named(files):

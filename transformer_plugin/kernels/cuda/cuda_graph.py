@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -109,40 +111,81 @@ class RecordedDecoder:
 
 
 def default_recorder(device: torch.device) -> Recorder | None:
-    """CUDA graphs on a GPU, unless ``TRANSFORMER_PLUGIN_CUDA_GRAPHS`` is 0; None elsewhere."""
+    """CUDA graphs on a GPU, unless ``TRANSFORMER_PLUGIN_CUDA_GRAPHS`` is 0 or a recording has
+    failed; None elsewhere."""
     wanted = os.environ.get("TRANSFORMER_PLUGIN_CUDA_GRAPHS", "1") != "0"
-    return cuda_graph if device.type == "cuda" and wanted else None
+    return cuda_graph if device.type == "cuda" and wanted and not _recordings.failed else None
+
+
+class _Recordings(threading.local):
+    """What all recordings of a thread share: a stream, so that cuBLAS has one workspace, and a
+    memory pool. Sharing is safe: a thread's graphs are replayed one after the other, and each
+    result is copied: the graph of another model of an ensemble may write to the same memory.
+
+    Attributes:
+        failed: whether a recording has failed, in any thread; the next would fail too.
+    """
+
+    failed = False
+
+    def __init__(self) -> None:
+        self._of_devices: dict[int, tuple[torch.cuda.Stream, torch.cuda.CUDAGraph]] = {}
+
+    def record(self, step: Step) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+        """The graph of a step, and where it writes its result."""
+        device = torch.cuda.current_device()
+        if device not in self._of_devices:
+            # torch fails on a pool whose graphs are all gone. This one is never replayed.
+            stream = torch.cuda.Stream()
+            first, _ = _record(lambda: torch.zeros(1, device=f"cuda:{device}"), stream, None)
+            self._of_devices[device] = stream, first
+        stream, first = self._of_devices[device]
+        return _record(step, stream, first.pool())
+
+
+_recordings = _Recordings()
+
+
+def _record(
+    step: Step, stream: torch.cuda.Stream, pool: Any
+) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+    # torch.cuda.graph is not used: it first collects garbage and empties torch's memory cache.
+    graph = torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        graph.capture_begin(pool, capture_error_mode="thread_local")
+        try:
+            features = step()
+        except BaseException:
+            with contextlib.suppress(RuntimeError):  # the first error is more informative
+                graph.capture_end()
+            raise
+        graph.capture_end()
+    torch.cuda.current_stream().wait_stream(stream)
+    return graph, features
 
 
 def cuda_graph(step: Step) -> Step:
-    """Records a step as a CUDA graph; returns the step itself if it cannot be recorded.
+    """Records a step as a CUDA graph; returns the step itself if it cannot be recorded. No more
+    steps are recorded after that.
 
     Raises:
         torch.OutOfMemoryError: as the step itself would.
     """
-    # torch.cuda.graph is not used: it first collects garbage and empties torch's memory cache.
-    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
+    if _recordings.failed:
+        return step
     try:
-        with torch.cuda.stream(stream):
-            graph.capture_begin(capture_error_mode="thread_local")
-            try:
-                features = step()
-            except BaseException:
-                with contextlib.suppress(RuntimeError):  # the first error is more informative
-                    graph.capture_end()
-                raise
-            graph.capture_end()
+        graph, features = _recordings.record(step)
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:
-        logger.warning("decoding without a CUDA graph, which is slower: %s", error)
+        _Recordings.failed = True
+        logger.warning("decoding without CUDA graphs, which is slower: %s", error)
         return step
-    torch.cuda.current_stream().wait_stream(stream)
 
     def replay() -> Tensor:
         graph.replay()
-        return features
+        return features.clone()
 
     return replay
 

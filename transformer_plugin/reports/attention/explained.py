@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from ...translation.alignment import word_numbers
 from ...translation.attention_weights import AttentionWeights, attention_weights
+from ...translation.subwords import Subwords
 from ...translation.translator import Part, Translator
 
 
@@ -47,6 +49,8 @@ class Explained:
     Attributes:
         source: the sentence's S subwords, with end of sentence.
         target: the translation's T subwords, with end of sentence.
+        source_words: the number of the word that each subword of the source belongs to.
+        target_words: likewise for the translation.
         log_probs: log-probability of each subword of the translation, ``[T]``.
         hypotheses: those of the beam, best first.
         weights: None if the sentence is too long to show.
@@ -55,6 +59,8 @@ class Explained:
     asked: Asked
     source: list[str]
     target: list[str]
+    source_words: list[int]
+    target_words: list[int]
     log_probs: list[float]
     hypotheses: list[Hypothesis]
     weights: AttentionWeights | None
@@ -142,10 +148,18 @@ def _explained(
         asked,
         [*asked.pieces, translator.task.source_dictionary.eos_word],
         [*best.target, eos],
+        _words(asked.pieces, translator.subwords),
+        _words(best.target, translator.target_subwords),
         beam[0]["positional_scores"].tolist(),
         list(_hypotheses(translator, parts, beam)),
         weights,
     )
+
+
+def _words(pieces: list[str], subwords: Subwords) -> list[int]:
+    """The number of each subword's word; the end of sentence is a word of its own."""
+    numbers = word_numbers(pieces, subwords)[: len(pieces)]
+    return [*numbers, numbers[-1] + 1 if numbers else 0]
 
 
 def _hypotheses(

@@ -7,7 +7,7 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.colors import to_rgba
+from matplotlib.colors import PowerNorm, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -21,7 +21,8 @@ _ACROSS = 4  # heat maps in a row
 
 
 def heat_maps(panel: Panel) -> Figure:
-    """A map for each head, with queries as rows; all maps have the same scale."""
+    """A map for each head, with queries as rows; all maps have the same scale. A shade is the
+    square root of a weight, as in the page."""
     count = len(panel.names)
     across = min(count, _ACROSS)
     down = -(-count // across)
@@ -29,9 +30,9 @@ def heat_maps(panel: Panel) -> Figure:
     height = down * (len(panel.queries) * _CELL + _LABEL + 0.4)
     figure = Figure(figsize=(width, height), layout="constrained")
     grid = figure.subplots(down, across, squeeze=False)
-    largest = float(panel.weights.max())
+    norm = PowerNorm(0.5, vmin=0, vmax=float(panel.weights.max()))
     for axes, weights, name in zip(grid.flat, panel.weights, panel.names, strict=False):
-        image = axes.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=largest)
+        image = axes.imshow(weights.numpy(), cmap="Blues", norm=norm)
         _label(axes, panel, top=True)
         axes.set_title(name, fontsize=9)
     for axes in grid.flat[count:]:

@@ -66,8 +66,8 @@ def _entry(sentence: Explained) -> dict[str, Any]:
         "name": sentence.asked.name,
         "text": sentence.asked.text,
         "reference": sentence.asked.reference,
-        "source": sentence.source,
-        "target": sentence.target,
+        "source": {"pieces": sentence.source, "words": sentence.source_words},
+        "target": {"pieces": sentence.target, "words": sentence.target_words},
         "log_probs": [round(log_prob, 4) for log_prob in sentence.log_probs],
         "hypotheses": [vars(hypothesis) for hypothesis in sentence.hypotheses],
     }

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 import io
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter, MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from .phases import PHASES
+from .pointer import pointer_values
 from .run import Run
-from .series import Series
+from .series import Series, best
 
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 COLOURS = ("#3b82c4", "#d97706", "#16a05d", "#c2417c", "#8b5cf6", "#7c8a12", "#0e9aa7", "#b45309")
 _INK = "#010203"  # replaced by the page's text colour, light or dark
 _STYLE: dict[RcKeyType, Any] = {
-    "font.size": 9, "svg.fonttype": "none", "axes.spines.top": False, "axes.spines.right": False,
+    "font.size": 10, "svg.fonttype": "none", "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.alpha": 0.2, "lines.linewidth": 1.3, "savefig.transparent": True,
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color",
                      "ytick.color", "grid.color"), _INK),
@@ -40,6 +42,9 @@ class Chart:
     Attributes:
         train: its name in the log for training, if it has one.
         valid: its name in the log for validation.
+        also: the name in the log of a number that is shown with each value.
+        log: the y axis is logarithmic where the values differ much.
+        best: whether the ``largest`` or the ``smallest`` value of validation is marked.
         absent: the reason if there is nothing to plot.
     """
 
@@ -48,85 +53,148 @@ class Chart:
     unit: str
     train: str = ""
     valid: str = ""
-    scale: str = "linear"
+    also: str = ""
+    best: str = ""
+    log: bool = False
+    from_zero: bool = False
     absent: str = "the log has none"
 
 
+# Loss and TFLOP/s would be the curves of perplexity and of speed again.
 CHARTS = (
-    Chart("loss", "Loss", "bits a token, smoothed", "loss", "loss"),
-    Chart("perplexity", "Perplexity", "", "ppl", "ppl", "log"),
-    Chart("bleu", "BLEU on valid", "", valid="bleu", absent="trained without --eval-bleu"),
-    Chart("learning_rate", "Learning rate", "", "lr"),
-    Chart("gradient_norm", "Gradient norm", "", "gnorm", scale="log"),
-    Chart("tokens_per_second", "Speed", "target tokens a second", "wps"),
-    Chart("tflops", "Arithmetic", "TFLOP/s", "tflops"),
-    Chart("mfu", "Model-FLOPs utilisation", "%", "mfu", absent="no peak of the device is known"),
-    Chart("loss_scale", "fp16 scale", "", "loss_scale", scale="log", absent="no run is in fp16"),
-)
+    Chart("perplexity", "Perplexity", "", "ppl", "ppl", "loss", "smallest", log=True),
+    Chart("bleu", "BLEU on valid", "", valid="bleu", best="largest",
+          absent="trained without --eval-bleu"),
+    Chart("learning_rate", "Learning rate", "", "lr", from_zero=True),
+    Chart("gradient_norm", "Gradient norm", "", "gnorm", log=True),
+    Chart("speed", "Speed", "target tokens a second", "wps", also="tflops", from_zero=True),
+    Chart("loss_scale", "fp16 scale", "", "loss_scale", log=True, absent="no run is in fp16"),
+)  # fmt: skip
 
 
 @dataclass
 class Drawn:
-    """A figure as SVG, for the page, and as PNG, for other uses."""
+    """A figure as SVG, for the page, and as PNG, for other uses.
+
+    Attributes:
+        best: a line for each marked value.
+        pointer: what the page's script needs; empty if a table has the values. ``lines`` (see
+            ``pointer_values``) and ``also``; of the axes: the limits ``x`` and ``y``, ``log`` if y
+            is logarithmic, and ``box``, their left, bottom, right and top in the figure.
+    """
 
     name: str
     title: str
     svg: str
     png: bytes = field(repr=False)
+    best: list[str] = field(default_factory=list)
+    pointer: dict[str, Any] = field(default_factory=dict, repr=False)
+
+
+class Line(NamedTuple):
+    """A line of a chart; ``table`` has the other numbers of the same updates."""
+
+    label: str
+    colour: str
+    style: str
+    series: Series
+    table: dict[str, Series]
+    of_valid: bool
 
 
 def draw(runs: list[Run]) -> tuple[list[Drawn], list[str]]:
     """The figures of these runs; and a line for each missing figure, with the reason."""
     drawn, absent = [], []
     for chart in CHARTS:
-        if any(_lines(chart, run) for run in runs):
-            plot = functools.partial(_plot, chart=chart, runs=runs)
-            drawn.append(_drawn(chart.name, chart.title, plot))
+        if lines := _lines(chart, runs):
+            plot = functools.partial(_plot, chart, lines)
+            figure = _drawn(chart.name, chart.title, plot)
+            figure.pointer["also"] = chart.also
+            figure.pointer["lines"] = [
+                pointer_values(line.label, line.colour, line.series, line.table, chart.also)
+                for line in lines
+            ]
+            figure.best = [text for line in lines if (text := _best_text(chart, line))]
+            drawn.append(figure)
         else:
             absent.append(f"{chart.title}: {chart.absent}")
     if any(run.log.phases.total for run in runs):
         height = 1.3 + 0.35 * len(runs)
-        drawn.append(_drawn("phases", "Time", lambda axes: _bars(axes, runs), height))
+        bars = _drawn("phases", "Time by phase", lambda axes: _bars(axes, runs), height)
+        bars.pointer.clear()  # a table has its values
+        drawn.append(bars)
     return drawn, absent
 
 
-def _lines(chart: Chart, run: Run) -> list[tuple[str, Series]]:
-    """The lines of a run in a chart, by name. Epochs are plotted if the log has no other points."""
-    log, found = run.log, []
-    if chart.train:
-        fine = log.train if log.train["loss"].updates else log.epochs
-        found.append(("train", fine.get(chart.train, Series())))
-    if chart.valid:
-        found += [(subset, table.get(chart.valid, Series())) for subset, table in log.valid.items()]
-    return [(name, series) for name, series in found if series.updates]
-
-
-def _plot(axes: Axes, chart: Chart, runs: list[Run]) -> None:
-    lines = 0
+def _lines(chart: Chart, runs: list[Run]) -> list[Line]:
+    """The lines of a chart. Epochs are plotted if a log has no other points of training."""
+    lines = []
     for number, run in enumerate(runs):
-        for name, series in _lines(chart, run):
-            label = f"{run.name}, {name}" if len(runs) > 1 else name
-            of_valid = name != "train"
-            colour = number if len(runs) > 1 else of_valid
-            axes.plot(
-                series.updates,
-                series.values,
-                color=COLOURS[colour % len(COLOURS)],
-                linestyle="--" if of_valid and len(runs) > 1 else "-",
-                marker="o" if of_valid or len(series.updates) == 1 else "",
-                markersize=3,
-                label=label,
-            )
-            lines += 1
-    axes.set_yscale(chart.scale)
-    if chart.scale == "log":
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.5)))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        log, tables = run.log, []
+        if chart.train:
+            fine = log.train if log.train["loss"].updates else log.epochs
+            tables.append(("train", chart.train, fine))
+        if chart.valid:
+            tables += [(subset, chart.valid, table) for subset, table in log.valid.items()]
+        for name, key, table in tables:
+            series, of_valid = table.get(key, Series()), name != "train"
+            if series.updates:
+                label = f"{run.name}, {name}" if len(runs) > 1 else name
+                colour = COLOURS[(number if len(runs) > 1 else of_valid) % len(COLOURS)]
+                style = "--" if of_valid and len(runs) > 1 else "-"
+                lines.append(Line(label, colour, style, series, table, of_valid))
+    return lines
+
+
+def _best(chart: Chart, line: Line) -> tuple[int, float] | None:
+    if not (chart.best and line.of_valid):
+        return None
+    return best(line.series, chart.best == "largest")
+
+
+def _best_text(chart: Chart, line: Line) -> str:
+    if (found := _best(chart, line)) is None:
+        return ""
+    epochs = line.table.get("epoch", Series())
+    epoch = dict(zip(epochs.updates, epochs.values, strict=True)).get(found[0])
+    where = f"update {found[0]:,}" + (f", epoch {epoch:.0f}" if epoch is not None else "")
+    return f"best of {line.label}: {found[1]:g} at {where}"
+
+
+def _plot(chart: Chart, lines: list[Line], axes: Axes) -> None:
+    for line in lines:
+        axes.plot(
+            line.series.updates,
+            line.series.values,
+            color=line.colour,
+            linestyle=line.style,
+            marker="o" if line.of_valid or len(line.series.updates) == 1 else "",
+            markersize=3,
+            label=line.label,
+        )
+    if chart.log:
+        _scale(axes, [value for line in lines for value in line.series.values])
+    for line in lines:
+        if (found := _best(chart, line)) is not None:
+            axes.plot(*found, "o", ms=9, mfc="none", mec=line.colour, mew=1.5, clip_on=False)
+    if chart.from_zero:
+        axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.set_xlabel("updates")
     axes.set_ylabel(chart.unit)
-    if lines > 1:
-        axes.legend(fontsize=8)
+    if len(lines) > 1:
+        axes.legend(fontsize=9)
+
+
+def _scale(axes: Axes, values: list[float]) -> None:
+    """A logarithmic y axis, if the values differ by more than a factor of 5."""
+    positive = [value for value in values if 0 < value < math.inf]
+    spread = max(positive) / min(positive) if positive else 1
+    if spread > 5:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if spread < 1000 else (1,)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _bars(axes: Axes, runs: list[Run]) -> None:
@@ -142,15 +210,22 @@ def _bars(axes: Axes, runs: list[Run]) -> None:
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.set_xlabel(unit)
-    axes.legend(fontsize=8, ncols=len(PHASES), loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    axes.legend(fontsize=9, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
 def _drawn(name: str, title: str, plot: Callable[[Axes], None], height: float = 3.0) -> Drawn:
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
-        figure = Figure(figsize=(5.6, height), layout="constrained")
-        plot(figure.subplots())
+        figure = Figure(figsize=(4.8, height), layout="constrained")
+        axes = figure.subplots()
+        plot(axes)
         vector, pixels = io.StringIO(), io.BytesIO()
         figure.savefig(vector, format="svg", metadata=_NO_METADATA)
+        pointer = {
+            "box": list(axes.get_position().extents),  # of the figure's width and height
+            "x": axes.get_xlim(),
+            "y": axes.get_ylim(),
+            "log": axes.get_yscale() == "log",
+        }
         figure.savefig(pixels, format="png", dpi=160, transparent=False, facecolor="white")
     svg = vector.getvalue().replace(_INK, "currentColor")
-    return Drawn(name, title, svg[svg.index("<svg") :], pixels.getvalue())
+    return Drawn(name, title, svg[svg.index("<svg") :], pixels.getvalue(), pointer=pointer)

@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from datetime import datetime, timedelta
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ...scoring.compare import rows, title
+from ...scoring.compare import TITLES, rows, title
 from ...scoring.significance import METRICS
+from .breakdown import FrequencyGroup, LengthGroup, by_frequency, by_length
 from .figures import Drawn
 from .phases import PHASES
-from .run import Run
-from .series import Series, best
-from .settings import differing
+from .results import headline, results, share, state
+from .run import Checkpoint, Run
+from .sentences import best_and_worst, most_different
+from .settings import shown_settings
+from .word_differences import differences
 
-_HERE = Path(__file__).parent
-_NONE = "–"
+_TEMPLATE = Path(__file__).with_name("template")
+_NUMBERED = re.compile(r"checkpoint(_\d+_)?\d+\.pt")  # of an epoch, or of an interval of updates
+
+
+class Compared(NamedTuple):
+    """Scores by one metric: the rows of ``scoring.compare``, and what they mean in words."""
+
+    title: str
+    rows: list[list[str]]
+    conclusions: list[str]
+
+
+class Breakdown(NamedTuple):
+    """The translations of runs that share a test set, broken down.
+
+    Attributes:
+        training_text: the text in which words were counted.
+    """
+
+    runs: list[Run]
+    lengths: list[LengthGroup]
+    frequencies: list[FrequencyGroup]
+    training_text: Path | None
 
 
 def render(
@@ -37,116 +63,93 @@ def render(
         comparison: the scores, from ``scoring.compare``; may be None.
     """
     environment = Environment(
-        loader=FileSystemLoader(_HERE),
+        loader=FileSystemLoader(_TEMPLATE),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    settings = [run.log.settings for run in runs]
+    script = (_TEMPLATE / "report.js").read_text(encoding="utf-8")
+    settings = [run.log.settings for run in runs if run.log.settings is not None]
+    groups = _with_one_test_set(runs)
     return environment.get_template("page.html").render(
         runs=runs,
         figures=figures,
+        pointers={figure.name: figure.pointer for figure in figures if figure.pointer},
         absent=absent,
-        comparisons=[(title(comparison, metric), rows(comparison, metric)) for metric in METRICS]
-        if comparison
-        else [],
-        results=[(name, [row(run) for run in runs]) for name, row in _RESULTS],
+        comparisons=_compared(comparison) if comparison else [],
+        results=results(runs),
         states=[state(run, now) for run in runs],
         headlines=[headline(run) for run in runs],
-        phases=[(phase, [_share(run, phase) for run in runs]) for phase in (*PHASES, "idle")],
-        differing=differing([s for s in settings if s is not None]) if None not in settings else {},
+        phases=[(phase, [share(run, phase) for run in runs]) for phase in (*PHASES, "idle")],
+        settings=shown_settings(settings) if len(settings) == len(runs) else [],
+        breakdowns=[_broken_down(group) for group in groups],
+        pairs=most_different(runs[0].sentences, runs[1].sentences)
+        if len(runs) == 2 and groups == [runs]
+        else [],
+        best_and_worst=best_and_worst,
+        differences=differences,
+        checkpoints=[_folded(run.checkpoints) for run in runs],
+        style=(_TEMPLATE / "style.css").read_text(encoding="utf-8"),
+        zip=zip,
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         now=now.isoformat(" ", "minutes"),
     )
 
 
-def headline(run: Run) -> str:
-    """Scores, epochs, duration and model in one line; missing values are omitted."""
-    scores, log = run.scores or {}, run.log
-    named = (("BLEU", "bleu"), ("chrF", "chrf"), ("F1", "f1"))
-    parts = [f"{name} {scores[key]:.2f}" for name, key in named if key in scores]
-    if epochs := log.epochs["epoch"].values:
-        parts.append(f"{epochs[-1]:.0f} epochs in {_duration(log.phases.total)}")
-    if arch := ((log.settings or {}).get("model") or {}).get("_name"):
-        parts.append(str(arch))
-    if log.parameters is not None:
-        parts.append(f"{log.parameters:,} parameters")
-    return ", ".join(parts) or "nothing is known yet"
+def _compared(comparison: dict[str, Any]) -> list[Compared]:
+    return [
+        Compared(title(comparison, metric), rows(comparison, metric), _said(comparison, metric))
+        for metric in METRICS
+    ]
 
 
-def state(run: Run, now: datetime) -> str:
-    """The progress of a run."""
-    log = run.log
-    total = f" of {log.total_updates:,}" if log.total_updates else ""
-    text = f"{log.updates:,}{total} updates"
-    if log.ended:
-        return f"ended: {text}"
-    if log.last is not None:
-        text += f"; the log's last entry is {_duration((now - log.last).total_seconds())} old"
-    left = log.seconds_left()
-    return f"not ended: {text}" + (f"; {_duration(left)} left at its speed" if left else "")
+def _said(comparison: dict[str, Any], metric: str) -> list[str]:
+    """What the bootstrap says of each system but the baseline."""
+    baseline, *others = comparison["systems"]
+    tested = comparison["tests"]["bootstrap"]["systems"][1:] if others else []
+    lines = []
+    for system, test in zip(others, tested, strict=True):
+        difference = system[metric]["mean"] - baseline[metric]["mean"]
+        side = "below" if difference < 0 else "above"
+        p = test[metric]["p_value"]
+        verdict = "a significant difference" if p < 0.05 else "not a significant difference"
+        lines.append(
+            f"{system['name']} is {abs(difference):.2f} {TITLES[metric]} {side}"
+            f" {baseline['name']}, {verdict} (p = {p:.4f})."
+        )
+    return lines
 
 
-def _duration(seconds: float) -> str:
-    return str(timedelta(seconds=max(0, round(seconds))))
+def _with_one_test_set(runs: list[Run]) -> list[list[Run]]:
+    """The runs that have translations, those with the same references together."""
+    groups: dict[tuple[str, ...], list[Run]] = {}
+    for run in runs:
+        if run.sentences:
+            groups.setdefault(tuple(s.reference for s in run.sentences), []).append(run)
+    return list(groups.values())
 
 
-def _share(run: Run, phase: str) -> str:
-    phases = run.log.phases
-    if phase == "idle":
-        return _duration(phases.idle)
-    share = 100 * phases.seconds[phase] / phases.total if phases.total else 0
-    return f"{_duration(phases.seconds[phase])} ({share:.1f} %)"
+def _broken_down(runs: list[Run]) -> Breakdown:
+    references = [sentence.reference for sentence in runs[0].sentences]
+    systems = [[sentence.translation for sentence in run.sentences] for run in runs]
+    lowercase = runs[0].lowercase
+    texts = [run.training_text for run in runs]
+    text = next((path for path in texts if path is not None and path.is_file()), None)
+    return Breakdown(
+        runs,
+        by_length(references, systems, lowercase),
+        [] if text is None else by_frequency(references, systems, text, lowercase),
+        text,
+    )
 
 
-def _number(value: float | None, form: str = ",.0f", unit: str = "") -> str:
-    return _NONE if value is None or not math.isfinite(value) else f"{value:{form}}{unit}"
+def _folded(checkpoints: Sequence[Checkpoint]) -> tuple[list[Checkpoint], list[Checkpoint]]:
+    """Those to show at once, and those to fold: of earlier epochs, or deleted."""
 
+    def is_old(checkpoint: Checkpoint) -> bool:
+        return checkpoint.megabytes is None or bool(_NUMBERED.fullmatch(checkpoint.name))
 
-def _score(name: str) -> Callable[[Run], str]:
-    return lambda run: _number((run.scores or {}).get(name), ".2f")
-
-
-def _of_valid(name: str, largest: bool = False) -> Callable[[Run], str]:
-    def text(run: Run) -> str:
-        tables = list(run.log.valid.values())  # fairseq uses the first as well
-        found = best(tables[0].get(name, Series()), largest) if tables else None
-        return _NONE if found is None else f"{found[1]:g} (update {found[0]:,})"
-
-    return text
-
-
-def _last(name: str) -> Callable[[Run], str]:
-    def text(run: Run) -> str:
-        series = run.log.train.get(name) or run.log.epochs.get(name) or Series()
-        return f"{series.values[-1]:g}" if series.values else _NONE
-
-    return text
-
-
-def _mean(name: str, unit: str) -> Callable[[Run], str]:
-    def text(run: Run) -> str:
-        values = run.log.train.get(name, Series()).values
-        return _number(sum(values) / len(values) if values else None, ".3g", unit)
-
-    return text
-
-
-_RESULTS: tuple[tuple[str, Callable[[Run], str]], ...] = (
-    ("BLEU on the test set", _score("bleu")),
-    ("signature", lambda run: str((run.scores or {}).get("signature", _NONE))),
-    ("chrF", _score("chrf")),
-    ("signature of chrF", lambda run: str((run.scores or {}).get("chrf_signature", _NONE))),
-    ("best loss on valid", _of_valid("loss")),
-    ("best perplexity on valid", _of_valid("ppl")),
-    ("best BLEU on valid", _of_valid("bleu", largest=True)),
-    ("last loss of training", _last("loss")),
-    ("target tokens a second", lambda run: _number(run.log.tokens_per_second())),
-    ("TFLOP/s, mean", _mean("tflops", "")),
-    ("model-FLOPs utilisation, mean", _mean("mfu", " %")),
-    ("parameters", lambda run: _number(run.log.parameters)),
-    ("machine", lambda run: run.machine or _NONE),
-    ("commit", lambda run: run.commit or _NONE),
-    ("time", lambda run: _duration(run.log.phases.total)),
-    ("starts", lambda run: str(run.log.starts)),
-)
+    old = [checkpoint for checkpoint in checkpoints if is_old(checkpoint)]
+    return [checkpoint for checkpoint in checkpoints if checkpoint not in old], old

@@ -11,8 +11,8 @@ from ...checkpoints.safe_loading import load_header
 from ...deviations import run_deviations
 from ..summary import test_texts
 from .manifest import Manifest
-from .sentences import Sentence, best_and_worst, translations
-from .series import TrainingLog, read_log
+from .sentences import Sentence, translations
+from .series import Saved, TrainingLog, read_log
 
 
 @dataclass
@@ -35,6 +35,9 @@ class Run:
         commit: commit of the code, from the manifest.
         deviations: settings that differ from the paper; None if the settings are not known.
         scores: contents of score.json; None if there is none.
+        lowercase: the score ignores case.
+        sentences: the translated test set.
+        training_text: the target side of the clean training text.
         missing: a sentence for each part that cannot be shown, with the reason.
     """
 
@@ -44,8 +47,9 @@ class Run:
     commit: str | None = None
     deviations: list[str] | None = None
     scores: dict[str, Any] | None = None
-    best: list[Sentence] = field(default_factory=list)
-    worst: list[Sentence] = field(default_factory=list)
+    lowercase: bool = False
+    sentences: list[Sentence] = field(default_factory=list)
+    training_text: Path | None = None
     checkpoints: list[Checkpoint] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
@@ -117,6 +121,8 @@ def _take_settings(run: Run, checkpoint: Path) -> None:
 def _checkpoints(folder: Path, log: TrainingLog) -> list[Checkpoint]:
     sizes = {path.name: path.stat().st_size / 1e6 for path in folder.glob("*.pt")}
     told = {saved.name: saved for saved in log.saved}
+    # Each save also writes these, which the log does not say.
+    told |= {name: saved for name, saved in _copies(log).items() if name in sizes}
     found = [
         Checkpoint(name, sizes.pop(name, None), saved.epoch, saved.updates, saved.score)
         for name, saved in told.items()
@@ -124,11 +130,22 @@ def _checkpoints(folder: Path, log: TrainingLog) -> list[Checkpoint]:
     return found + [Checkpoint(name, size) for name, size in sorted(sizes.items())]
 
 
+def _copies(log: TrainingLog) -> dict[str, Saved]:
+    """What checkpoint_last.pt and checkpoint_best.pt are copies of; later saves win ties."""
+    largest = ((log.settings or {}).get("checkpoint") or {}).get("maximize_best_checkpoint_metric")
+    scored = [(saved.score, saved) for saved in reversed(log.saved) if saved.score is not None]
+    copies = {"checkpoint_last.pt": log.saved[-1]} if log.saved else {}
+    if scored:
+        choose = max if largest else min
+        copies["checkpoint_best.pt"] = choose(scored, key=lambda pair: pair[0])[1]
+    return copies
+
+
 def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
     path = folder / "score.json"
     try:
         run.scores = json.loads(path.read_text(encoding="utf-8"))
-        lowercase = "case:lc" in run.scores["signature"]
+        run.lowercase = "case:lc" in run.scores["signature"]
     except FileNotFoundError:
         run.missing.append(f"no score yet: {path} is missing (recipes/score.sh writes it)")
         return
@@ -141,7 +158,9 @@ def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
             source = reference.with_suffix(f".{(run.log.settings or {})['task']['source_lang']}")
         else:
             source, reference = test_texts(folder)
-        sentences = translations(source, reference, folder / "hypotheses.txt", lowercase)
-        run.best, run.worst = best_and_worst(sentences)
+        hypotheses = folder / "hypotheses.txt"
+        run.sentences = translations(source, reference, hypotheses, run.lowercase)
+        # recipes/prepare.sh puts the texts below one folder, which may not be that of the run
+        run.training_text = reference.parent.with_name("clean") / f"train{reference.suffix}"
     except (OSError, ValueError, LookupError) as error:
         run.missing.append(f"no sentences: {error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,13 +42,29 @@ def translations(
 
 
 def best_and_worst(
-    sentences: list[Sentence], count: int = 3
+    sentences: Sequence[Sentence], count: int = 3
 ) -> tuple[list[Sentence], list[Sentence]]:
     """The ``count`` best, best first, and worst, worst first. Longer references win ties."""
-
-    def long(sentence: Sentence) -> int:
-        return -len(sentence.reference.split())
-
-    best = sorted(sentences, key=lambda s: (-s.bleu, long(s)))[:count]
-    worst = sorted(sentences, key=lambda s: (s.bleu, long(s)))[:count]
+    best = sorted(sentences, key=lambda s: (-s.bleu, -_length(s)))[:count]
+    worst = sorted(sentences, key=lambda s: (s.bleu, -_length(s)))[:count]
     return best, worst
+
+
+def most_different(
+    one: Sequence[Sentence], other: Sequence[Sentence], count: int = 3
+) -> list[tuple[Sentence, Sentence]]:
+    """The ``count`` lines that most favour ``one``, then those that most favour ``other``, by the
+    difference of sentence-level BLEU. Longer references win ties."""
+    pairs = [(a, b) for a, b in zip(one, other, strict=True) if a.bleu != b.bleu]
+
+    def order(pair: tuple[Sentence, Sentence]) -> tuple[float, int]:
+        return -abs(pair[0].bleu - pair[1].bleu), -_length(pair[0])
+
+    pairs.sort(key=order)
+    ahead = [pair for pair in pairs if pair[0].bleu > pair[1].bleu]
+    behind = [pair for pair in pairs if pair[0].bleu < pair[1].bleu]
+    return ahead[:count] + behind[:count]
+
+
+def _length(sentence: Sentence) -> int:
+    return len(sentence.reference.split())

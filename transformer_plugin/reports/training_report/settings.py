@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, NamedTuple
 
 Settings = dict[str, Any]
 
@@ -41,25 +41,57 @@ def parse_settings(text: str) -> Settings:
     return settings
 
 
-def differing(runs: list[Settings]) -> dict[str, list[Any]]:
-    """The settings that differ between runs, as ``part.name``, with the value in each run (None if
-    it has no such setting). Settings of files and machines are omitted."""
-    flat = [_flat(settings) for settings in runs]
-    names = sorted({name for settings in flat for name in settings})
-    values = {name: [settings.get(name) for settings in flat] for name in names}
-    return {name: v for name, v in values.items() if any(x != v[0] for x in v)}
+class Setting(NamedTuple):
+    """A setting, as ``part.name``, with its value in each run: None if a run does not have it."""
+
+    name: str
+    values: list[Any]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the runs differ in it."""
+        return any(value != self.values[0] for value in self.values)
 
 
+# Shown in this order; the names of a part, such as the architecture, are without "._name".
+_MAIN = (
+    *("task.source_lang", "task.target_lang", "model", "model.encoder_layers"),
+    *("model.decoder_layers", "model.d_model", "model.d_ff", "model.num_heads"),
+    *("model.encoder_embed_dim", "model.encoder_ffn_embed_dim", "model.encoder_attention_heads"),
+    *("model.dropout", "criterion", "criterion.label_smoothing", "optimizer"),
+    *("optimizer.adam_betas", "optimizer.adam_eps", "lr_scheduler", "lr_scheduler.warmup_updates"),
+    *("optimization.lr", "optimization.clip_norm", "dataset.max_tokens"),
+    *("optimization.update_freq", "optimization.max_epoch", "optimization.max_update"),
+    *("common.fp16", "common.bf16", "common.seed", "distributed_training.distributed_world_size"),
+)
 _PLACES = {"common", "common_eval", "checkpoint", "distributed_training", "interactive"}
-_SHOWN = {"common.seed", "common.fp16", "common.bf16", "common.cpu",
-          "distributed_training.distributed_world_size"}  # fmt: skip
+_ELSEWHERE = {"task.data", "optimizer.lr", "lr_scheduler.lr"}  # the latter as optimization.lr
+
+
+def shown_settings(runs: list[Settings]) -> list[Setting]:
+    """The main settings, then others in which runs differ. Those of files and machines, and
+    options that no run uses, are omitted."""
+    flat = [_flat(settings) for settings in runs]
+    names = sorted({name for settings in flat for name in settings}.difference(_MAIN))
+    found = [Setting(name, [of.get(name) for of in flat]) for name in (*_MAIN, *names)]
+    return [
+        setting
+        for setting in found
+        if setting.differs or (setting.name in _MAIN and not _is_unused(setting))
+    ]
+
+
+def _is_unused(setting: Setting) -> bool:
+    if setting.name.startswith("optimization.max_"):
+        return not any(setting.values)  # 0: no limit
+    return all(value is None or value is False for value in setting.values)
 
 
 def _flat(settings: Settings) -> Settings:
     found = {}
     for part, values in settings.items():
         for name, value in values.items() if isinstance(values, dict) else ():
-            place = f"{part}.{name}"
-            if (part not in _PLACES or place in _SHOWN) and (part, name) != ("task", "data"):
+            place = part if name == "_name" else f"{part}.{name}"
+            if place in _MAIN or (part not in _PLACES and place not in _ELSEWHERE):
                 found[place] = value
     return found

@@ -1,37 +1,31 @@
 "use strict";
-/* Source and translation as text, each shaded by the weights of the selected piece of the other. */
+/* Source and translation as text, each shaded by the weights of the chosen word of the other. */
 
-/* weights: [layer][head] of the encoder-decoder attention; layer: a number, or "mean". */
-function alignment(sentence, weights, layer, say) {
-  const found = make("div"), {source, target} = sentence;
-  const average = weights && mean(layer === "mean" ? weights.flat() : weights[layer]);
-  const nodes = [["source", source], ["translation", target]].map(([name, pieces]) => {
+/* panel: a mean of encoder-decoder attention; words of the translation are its queries.
+   logProbs: of each subword of the translation. The first word of the translation is chosen. */
+function alignment(panel, logProbs, say) {
+  const found = make("div"), sides = [panel.queries, panel.keys];
+  const nodes = sides.map((units, s) => {
     const line = make("div", undefined, "pieces");
-    line.append(make("b", name));
-    const spans = pieces.map(piece => make("span", piece));
-    line.append(...spans);
-    found.append(line);
-    return spans;
+    line.append(make("b", panel.axes[s]), ...units.map(({name}) => make("span", name)));
+    return [...line.querySelectorAll("span")];
   });
-  if (!average) return found;
-  const weight = (t, s) => average[t * source.length + s];
+  found.append(nodes[1][0].parentNode, nodes[0][0].parentNode);  // the source comes first
+  const weight = (s, chosen, i) =>
+    panel.maps[0].weights[(s ? i : chosen) * panel.keys.length + (s ? chosen : i)];
 
-  function choose(side, chosen) {
-    nodes.forEach((spans, s) => spans.forEach((span, i) => {
-      span.classList.toggle("chosen", s === side && i === chosen);
-      const other = side !== undefined && s !== side;
-      span.style.background = other ? heat(side ? weight(chosen, i) : weight(i, chosen)) : "";
+  function choose(s, chosen) {
+    nodes.forEach((spans, side) => spans.forEach((span, i) => {
+      span.classList.toggle("chosen", side === s && i === chosen);
+      span.style.background = side === s ? ""
+        : heat(BEHIND_TEXT * shade(weight(s, chosen, i), panel.largest));
     }));
-    if (side === undefined) return say("");
-    const pieces = side ? source : target;
-    const most = pieces.map((piece, i) => [side ? weight(chosen, i) : weight(i, chosen), piece])
-      .sort((a, b) => b[0] - a[0]).slice(0, 3);
-    const list = most.map(([w, piece]) => `${quoted(piece)} ${shown(w)}`).join(", ");
-    const sure = side ? ` (probability ${Math.exp(sentence.log_probs[chosen]).toFixed(2)})` : "";
-    say(`${quoted((side ? target : source)[chosen])}${sure} ${side ? "←" : "→"} ${list}`);
+    const sum = s ? null : sides[0][chosen].members.reduce((total, i) => total + logProbs[i], 0);
+    const sure = s ? "" : `, probability ${Math.exp(sum).toFixed(2)}`;
+    say(`${mostOf(panel, s, chosen)}${sure}`);
   }
 
-  rove(nodes);
-  choosable(nodes, choose);
+  rove([nodes[1], nodes[0]]);
+  choosable(nodes, choose, {first: [0, 0]});
   return found;
 }

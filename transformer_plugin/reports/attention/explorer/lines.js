@@ -1,61 +1,69 @@
 "use strict";
 /* Lines between queries (left) and keys (right), as in the paper's Figures 3 to 5. */
 
-const ROW = 24;  // pixels
+const ROW = 24, HEADING = 28, FONT = 14;  // pixels
 
-/* all: the weights of each visible head; colours: their colours. */
-function linesView(all, colours, queries, keys, kind, threshold, say) {
-  const width = Math.min(760, Math.max(300, document.getElementById("picture").clientWidth - 4));
-  const side = Math.min(220, width * 0.34), height = ROW * Math.max(queries.length, keys.length);
-  const svg = makeSvg("svg", {class: "lines", width, height, role: "group",
-    "aria-label": "queries on the left, keys on the right"});
-  const drawn = makeSvg("g", {}), middle = i => ROW * (i + 0.5);
-  svg.append(drawn);
-  const nodes = [queries, keys].map((pieces, s) => pieces.map((piece, i) => {
-    const x = s ? width - side : 0;
-    const node = makeSvg("g", {role: "button", "aria-label": `${s ? "key" : "query"} ${piece}`});
-    const room = Math.floor((side - 12) / 8);
-    const text = piece.length > room ? `${piece.slice(0, room - 1)}…` : piece;
-    const shades = colours.map((colour, h) => makeSvg("rect", {class: "shade",
-      x: x + side * h / colours.length, y: ROW * i + 1, width: side / colours.length,
-      height: ROW - 2, style: `fill: ${colour}`}));
-    node.append(...shades, makeSvg("rect", {class: "area", x, y: ROW * i, width: side, height: ROW}),
-      makeSvg("text", {x: s ? x + 6 : side - 6, y: middle(i), "text-anchor": s ? "start" : "end"},
-        text), makeSvg("title", {}, piece));
+/* least: lines of smaller weights are hidden; kept: [side, place] of the word whose lines alone are
+   shown, or null; keep(place) is told of a new one; room: the width to fill. */
+function linesView(panel, {least, kept, room, palette}, say, keep) {
+  const {queries, keys, maps, largest} = panel;
+  const titles = [`queries: ${panel.axes[0]}`, `keys: ${panel.axes[1]}`];
+  const names = [queries, keys].map(units => units.map(({name}) => name));
+  const sides = names.map((words, s) => 12 + widest([titles[s], ...words], FONT));
+  const width = Math.max(sides[0] + sides[1] + 80, Math.min(760, room));
+  const [from, to] = [sides[0], width - sides[1]];  // of the lines
+  const height = HEADING + ROW * Math.max(queries.length, keys.length);
+  const colours = maps.map(({head}) => maps.length > 1 ? headColour(head) : palette.heat);
+  const svg = makeSvg("svg", {class: "lines", width, height, role: "group", "font-size": FONT,
+    "font-family": "sans-serif", "aria-label": titles.join(" on the left, ") + " on the right"});
+  const drawn = makeSvg("g", {}), middle = i => HEADING + ROW * (i + 0.5);
+  const edge = s => ({x: s ? to + 6 : from - 6, "text-anchor": s ? "start" : "end", dy: "0.35em"});
+  svg.append(drawn, ...titles.map((title, s) =>
+    makeSvg("text", {...edge(s), y: HEADING / 2, fill: palette.quiet}, title)));
+  const nodes = names.map((words, s) => words.map((word, i) => {
+    const box = {y: HEADING + ROW * i + 1, height: ROW - 2}, x = s ? to : 0;
+    const part = sides[s] / colours.length;
+    const node = makeSvg("g", {role: "button", "aria-label": `${s ? "key" : "query"} ${word}`});
+    node.append(
+      ...colours.map((fill, h) => makeSvg("rect", {...box, class: "shade", fill,
+        x: x + part * h, width: part})),
+      makeSvg("rect", {...box, class: "area", x, width: sides[s], fill: palette.ink}),
+      makeSvg("text", {...edge(s), y: middle(i), fill: palette.ink}, word));
     svg.append(node);
     return node;
   }));
-  const average = (q, k) =>
-    all.reduce((sum, weights) => sum + weights[q * keys.length + k], 0) / all.length;
 
+  /* The lines of one word, on side s, or of all. */
   function choose(s, chosen) {
     const lines = [];
-    all.forEach((weights, h) => queries.forEach((_, q) => keys.forEach((_, k) => {
-      const weight = weights[q * keys.length + k], other = [q, k][s];
-      if (s === undefined ? weight < threshold : other !== chosen) return;
-      if (masked(kind, q, k) || weight === 0) return;
-      lines.push(makeSvg("line", {x1: side, y1: middle(q), x2: width - side, y2: middle(k),
-        style: `stroke: ${colours[h]}`, "stroke-opacity": weight.toFixed(3),
-        "stroke-width": (1 + 2 * weight).toFixed(2)}));
+    maps.forEach(({weights}, h) => queries.forEach((_, q) => keys.forEach((_, k) => {
+      const weight = weights[q * keys.length + k];
+      if (s === undefined ? weight < least : [q, k][s] !== chosen) return;
+      if (weight === 0) return;
+      const strength = shade(weight, largest);
+      lines.push(makeSvg("line", {x1: from, y1: middle(q), x2: to, y2: middle(k),
+        stroke: colours[h], "stroke-opacity": strength.toFixed(3),
+        "stroke-width": (0.5 + 2.5 * strength).toFixed(2)}));
     })));
     drawn.replaceChildren(...lines);
-    nodes.forEach((pieces, t) => pieces.forEach((node, i) => {
-      node.classList.toggle("chosen", t === s && i === chosen);
-      node.querySelectorAll(".shade").forEach((shade, h) => {
-        const weight = all[h][(t ? chosen : i) * keys.length + (t ? i : chosen)];
-        shade.style.opacity = s === undefined || t === s ? 0 : weight;
+    nodes.forEach((words, t) => words.forEach((node, i) => {
+      const other = s !== undefined && t !== s;
+      node.querySelector(".area").setAttribute("fill-opacity", t === s && i === chosen ? 0.15 : 0);
+      node.querySelectorAll(".shade").forEach((rect, h) => {
+        const weight = other && maps[h].weights[(t ? chosen : i) * keys.length + (t ? i : chosen)];
+        rect.setAttribute("fill-opacity", other ? BEHIND_TEXT * shade(weight, largest) : 0);
       });
     }));
-    if (s === undefined) return say("");
-    const weights = (s ? queries : keys).map((piece, i) => [s ? average(i, chosen) : average(chosen, i), piece]);
-    const most = weights.sort((a, b) => b[0] - a[0]).slice(0, 5).filter(([weight]) => weight > 0);
-    const list = most.map(([weight, piece]) => `${quoted(piece)} ${shown(weight)}`).join(", ");
-    say(`${quoted([queries, keys][s][chosen])} ${s ? "←" : "→"} ${list || "nothing"}`);
+    if (s !== undefined) say(mostOf(panel, s, chosen));
+    else say(lines.length ? undefined : `No weight reaches ${least.toFixed(2)}: the largest is `
+      + `${shown(largestOf(panel))}. Move the slider to the left.`);
   }
 
-  rove(queries.length >= keys.length
-    ? nodes[0].map((node, i) => nodes[1][i] ? [node, nodes[1][i]] : [node])
-    : nodes[1].map((node, i) => nodes[0][i] ? [nodes[0][i], node] : [node]));
-  choosable(nodes, choose);
+  const [longer, shorter] = queries.length >= keys.length ? nodes : [...nodes].reverse();
+  rove(longer.map((node, i) => {
+    const pair = shorter[i] ? [node, shorter[i]] : [node];
+    return longer === nodes[0] ? pair : pair.reverse();
+  }));
+  choosable(nodes, choose, {kept, keep});
   return svg;
 }

@@ -5,11 +5,13 @@
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const {about: ABOUT, sentences: SENTENCES} = DATA;
 
-/* Queries and keys of a kind of attention, as pieces. */
-function axes(sentence, kind) {
-  const read = [sentence.target.at(-1), ...sentence.target.slice(0, -1)];
-  if (kind === "encoder") return [sentence.source, sentence.source];
-  return [sentence.target, kind === "decoder" ? read : sentence.source];
+/* Queries and keys of a kind of attention: {pieces, words}, where words[i] is the number of the
+   word that piece i belongs to. The decoder reads </s> first and then the pieces before. */
+function axes({source, target}, kind) {
+  const shifted = list => [list.at(-1), ...list.slice(0, -1)];
+  const read = {pieces: shifted(target.pieces), words: shifted(target.words)};
+  if (kind === "encoder") return [source, source];
+  return [target, kind === "decoder" ? read : source];
 }
 
 /* {kind: [layer][head] = Float32Array of queries x keys}, or null where they were left out.
@@ -23,7 +25,8 @@ async function unpack(number) {
   const half = bytes.length / 2, found = {};
   let start = 0;
   for (const [kind, layers] of Object.entries(ABOUT.layers)) {
-    const [queries, keys] = axes(SENTENCES[number], kind), size = queries.length * keys.length;
+    const [queries, keys] = axes(SENTENCES[number], kind);
+    const size = queries.pieces.length * keys.pieces.length;
     found[kind] = Array.from({length: layers}, () => Array.from({length: ABOUT.heads}, () => {
       const weights = new Float32Array(size);
       for (let i = 0; i < size; i++, start++)
@@ -35,15 +38,9 @@ async function unpack(number) {
   return found;
 }
 
+/* The average over matrices of one size. */
 function mean(all) {
   return all[0].map((_, i) => all.reduce((sum, weights) => sum + weights[i], 0) / all.length);
-}
-
-/* Whether a query may not see a key. */
-function masked(kind, query, key) {
-  if (kind === "encoder-decoder") return false;
-  return (kind === "decoder" && key > query)
-    || (ABOUT.window > 0 && Math.abs(query - key) > ABOUT.window);
 }
 
 const shown = weight => weight.toFixed(3);

@@ -15,8 +15,7 @@ function makeSvg(tag, attributes, text) {
   return node;
 }
 
-const heat = part => `color-mix(in srgb, var(--heat) ${(100 * part).toFixed(1)}%, transparent)`;
-const headColour = head => `hsl(${Math.round(360 * head / ABOUT.heads + 210) % 360} 70% 50%)`;
+const numbers = count => Array.from({length: count}, (_, i) => i + 1);
 const quoted = piece => `“${piece}”`;
 
 /* One stop of the tab key for a grid of nodes, rows x columns; the arrow keys reach the others. */
@@ -36,21 +35,33 @@ function rove(grid) {
   })));
 }
 
-/* Calls choose(side, i) if nodes[side][i] is hovered, focused or pinned, else choose(). */
-function choosable(nodes, choose) {
-  let kept = null;
-  const back = () => kept ? choose(...kept) : choose();
+/* Calls choose(side, i) if nodes[side][i] is hovered or focused, else with the one that a click or
+   Enter has kept, else with the first choice, else choose(). keep(place) is told what is kept. */
+function choosable(nodes, choose, {first = null, kept = null, keep = () => {}}) {
+  const back = () => choose(...kept || first || []);
+  const toggle = (s, i) => {
+    kept = kept && kept[0] === s && kept[1] === i ? null : [s, i];
+    keep(kept);
+  };
   nodes.forEach((side, s) => side.forEach((node, i) => {
-    const keep = () => { kept = kept && kept[0] === s && kept[1] === i ? null : [s, i]; };
     node.addEventListener("pointerenter", () => choose(s, i));
     node.addEventListener("pointerleave", back);
     node.addEventListener("focus", () => choose(s, i));
     node.addEventListener("blur", back);
-    node.addEventListener("click", () => { keep(); choose(s, i); });
+    node.addEventListener("click", () => { toggle(s, i); choose(s, i); });
     node.addEventListener("keydown", event => {
-      if (event.key === "Enter" || event.key === " ") { keep(); event.preventDefault(); }
-      if (event.key === "Escape") { kept = null; choose(); }
+      if (event.key === "Enter" || event.key === " ") { toggle(s, i); event.preventDefault(); }
+      if (event.key === "Escape") { keep(kept = null); back(); }
     });
   }));
-  choose();
+  back();
 }
+
+/* The width of a text in pixels, as SVG shows it. */
+function textWidth(text, size) {
+  textWidth.pen ??= document.createElement("canvas").getContext("2d");
+  textWidth.pen.font = `${size}px sans-serif`;
+  return textWidth.pen.measureText(text).width;
+}
+
+const widest = (texts, size) => Math.max(0, ...texts.map(text => textWidth(text, size)));

@@ -1,0 +1,132 @@
+"""bench/gpu.sh: its arguments, the commands of its stages, and all of them with tiny sizes."""
+
+import importlib.util
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import fairseq_commands
+import pytest
+from fairseq_commands import REPO
+
+STAGES = ["install", "train", "big", "decode", "bleu", "stock", "collect"]
+
+
+def gpu(*arguments, status=0, **variables):
+    variables = {name: str(value) for name, value in variables.items()}
+    options = {"status": status, "env": variables, "forks": False, "timeout": 580}
+    return fairseq_commands.run("bench/gpu.sh", *arguments, **options)
+
+
+@pytest.fixture
+def pack(toy, tmp_path):
+    """A folder as `collect` leaves it, with the toy experiment's data; and its model, as if `bleu`
+    had trained it."""
+    (tmp_path / "runs/plugin").mkdir(parents=True)
+    shutil.copy(toy / "checkpoints/averaged.pt", tmp_path / "runs/plugin")
+    packed = tmp_path / "packed/wmt14_en_fr_base"
+    (packed / "raw").mkdir(parents=True)
+    (packed / "data-bin").symlink_to(toy / "data-bin")
+    (packed / "raw/test.fr").symlink_to(toy / "raw/test.de")
+    archive = ("tar", "-C", packed.parent, "-chJf", tmp_path / "data.tar.xz", packed.name)
+    subprocess.run(archive, check=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments, variables, said",
+    [
+        ([], {}, f"which stage? {' '.join(STAGES)}"),
+        (["train", "bigger"], {}, f"there is no stage 'bigger': {' '.join(STAGES)}"),
+        (["train"], {"SIZE": "small"}, "SIZE is 'small': expected full or tiny"),
+        (["bleu"], {}, "/data.tar.xz: no such file: run bench/gpu.sh collect"),
+    ],
+)
+def test_what_it_cannot_do_is_a_line(tmp_path, arguments, variables, said):
+    done = gpu(*arguments, status=2, PACK=tmp_path / "none", OUT=tmp_path / "out", **variables)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("gpu.sh: ")
+    assert done.stderr.splitlines()[-1].endswith(said) and done.stdout == ""
+
+
+def module(name, monkeypatch):
+    monkeypatch.syspath_prepend(str(REPO / "bench"))
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", REPO / f"bench/{name}.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_every_stage_gives_its_tools_what_they_understand(tmp_path, monkeypatch):
+    for made in ("wmt14_en_fr_base/data-bin", "wmt14_en_fr_base/raw", "runs/plugin"):
+        (tmp_path / made).mkdir(parents=True)
+    for made in ("wmt14_en_fr_base/raw/test.fr", "runs/plugin/averaged.pt"):
+        (tmp_path / made).touch()
+    before = sorted(tmp_path.rglob("*"))
+    done = gpu("--dry-run", *STAGES, PACK=tmp_path, OUT=tmp_path / "out")
+    assert sorted(tmp_path.rglob("*")) == before
+    lines = [shlex.split(line) for line in done.stderr.splitlines() if not line.startswith("==")]
+    used = []
+    for words in lines:
+        words = words[words.index("python3") :] if "python3" in words else [""]
+        if words[1:] and words[1].startswith("bench/"):
+            name = words[1].removeprefix("bench/").removesuffix(".py")
+            monkeypatch.setattr(sys, "argv", words[1:])
+            used.append((name, module(name, monkeypatch).parse_arguments()))
+    train = [args for name, args in used if name == "train"]
+    assert [(args.arch, args.max_tokens) for args in train] == [
+        *(("vaswani_base", 4096), ("vaswani_base", 25_000), ("vaswani_big", 25_000))
+    ]
+    assert all(args.precision == ["fp16", "bf16"] and args.peers == ["torch"] for args in train)
+    assert [args.peers for name, args in used if name == "decode"] == [["ctranslate2"], ["none"]]
+    bleu = [(args.system, args.minutes) for name, args in used if name == "time_to_bleu"]
+    assert bleu == [("plugin", 7), ("stock", 7)]
+    assert {args.device for _, args in used} == {"cuda"}
+    every = [words for words in lines if "CUDA_GRAPHS" in " ".join(words)]
+    assert len(every) == 1 and "TRANSFORMER_PLUGIN_CUDA_GRAPHS=0" in every[0]
+
+
+@pytest.mark.slow  # two minutes
+def test_a_rehearsal_on_a_cpu(pack, tmp_path):
+    out = tmp_path / "out"
+    knobs = {"SIZE": "tiny", "PACK": pack, "OUT": out, "MINUTES": "0.05"}
+    gpu("train", "big", "decode", "bleu", "stock", **knobs)
+    base, big = "vaswani_tiny", "vaswani_small"
+    for name in (f"train_{base}_256", f"train_{base}_512", f"train_{big}_512"):
+        rows = json.loads((out / f"{name}.json").read_text())
+        assert [row["system"] for row in rows] == ["stock", "plugin", "torch"]
+        assert all(row["tokens_per_second"] > 0 for row in rows)
+    for name in (f"profile_{base}_512", f"profile_{big}_512"):
+        assert len(json.loads((out / f"{name}.json").read_text())) == 3
+    found = json.loads((out / "decode.json").read_text())
+    assert {"stock", "plugin", "ctranslate2"} <= {row["system"] for row in found}
+    without = json.loads((out / "decode_without_graphs.json").read_text())
+    assert {row["system"] for row in without} == {"stock", "plugin"}
+    for system in ("plugin", "stock"):
+        score = json.loads((out / f"bleu_{system}_0.05.json").read_text())
+        assert score["system"] == system and score["updates"] > 0
+
+
+@pytest.mark.slow  # half a minute
+def test_wheels_are_installed_without_a_network(pack, tmp_path):
+    (pack / "wheels").mkdir()
+    with zipfile.ZipFile(pack / "wheels/carried-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("carried.py", "WORD = 'carried'\n")
+        about = "Metadata-Version: 2.1\nName: carried\nVersion: 1.0\n"
+        wheel.writestr("carried-1.0.dist-info/METADATA", about)
+        wheel.writestr("carried-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr("carried-1.0.dist-info/RECORD", "")
+    out = tmp_path / "out"
+    offline = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+    gpu("install", SIZE="tiny", PACK=pack, OUT=out, **offline)
+    assert json.loads((out / "machine.json").read_text())["versions"]["fairseq-fixed"]
+    assert "tests=" in (out / "tests.xml").read_text()
+    python = pack / "venv/bin/python"
+    code = "import carried, torch, fairseq, transformer_plugin as t; print(t.__file__)"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{REPO}/transformer_plugin/__init__.py\n"
+    done = subprocess.run([pack / "venv/bin/transformer-plugin", "path"], capture_output=True)
+    assert done.returncode == 0 and done.stdout

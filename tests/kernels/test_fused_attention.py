@@ -1,0 +1,57 @@
+"""SDPA on a GPU leaves cuDNN aside, which makes a plan for each shape of a search."""
+
+import pytest
+import torch
+
+from transformer_plugin.kernels import fused_attention as module
+from transformer_plugin.modules.attention_score import AttentionScore
+
+
+class OnGPU(torch.Tensor):
+    """A tensor that says that it lies on a GPU."""
+
+    is_cuda = True
+
+
+@pytest.fixture
+def cudnn_in_sdpa(monkeypatch):
+    """For each call of SDPA, whether it could have taken cuDNN. Afterwards all is as before."""
+    seen, before = [], torch.backends.cuda.cudnn_sdp_enabled()
+    sdpa = module.F.scaled_dot_product_attention
+
+    def noted(*args, **kwargs):
+        seen.append(torch.backends.cuda.cudnn_sdp_enabled())
+        return sdpa(*args, **kwargs)
+
+    monkeypatch.setattr(module.F, "scaled_dot_product_attention", noted)
+    yield seen
+    torch.backends.cuda.enable_cudnn_sdp(before)
+
+
+def attend(kind=torch.Tensor):
+    q, k, v = (torch.ones(1, 2, n, 8).as_subclass(kind) for n in (3, 5, 5))
+    return module.fused_attention(q, k, v, AttentionScore("scaled_dot", 2, 8))[0]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_sdpa_cannot_take_cudnn_on_a_gpu(cudnn_in_sdpa, monkeypatch, enabled):
+    torch.backends.cuda.enable_cudnn_sdp(enabled)
+    attend(OnGPU)
+    assert cudnn_in_sdpa == [False]
+    assert torch.backends.cuda.cudnn_sdp_enabled() == enabled
+
+    def out_of_memory(*_args, **_kwargs):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(module.F, "scaled_dot_product_attention", out_of_memory)
+    with pytest.raises(torch.OutOfMemoryError):
+        attend(OnGPU)
+    assert torch.backends.cuda.cudnn_sdp_enabled() == enabled
+
+
+def test_on_a_cpu_nothing_is_switched(cudnn_in_sdpa, monkeypatch):
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", lambda _on: pytest.fail("asked"))
+    attend()
+    assert cudnn_in_sdpa == [True]
+    monkeypatch.undo()

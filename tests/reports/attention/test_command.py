@@ -1,0 +1,44 @@
+"""What the command writes beside the page, and what it refuses."""
+
+import numpy as np
+import pytest
+import torch
+from fairseq_commands import run
+from PIL import Image
+
+from transformer_plugin.reports.attention.figure_choice import Panel
+from transformer_plugin.reports.attention.figures import heat_maps
+
+
+def test_the_shades_of_a_figure_are_square_roots():
+    weights = torch.tensor([[[0.8, 0.2], [0.05, 0.0]]])
+    axes = heat_maps(Panel("", weights, ["head 1"], ["a", "b"], ["c", "d"])).axes[0]
+    shades = axes.images[0].norm(weights[0].numpy())
+    np.testing.assert_allclose(shades, [[1, 0.5], [0.25, 0]], atol=1e-6)
+
+
+def test_figures_and_size(report):
+    for name in ("encoder-decoder-2-all-map", "encoder-1-1,2-lines"):
+        path = report / f"report-{name}.png"
+        assert np.asarray(Image.open(path).convert("RGB")).std() > 5  # not blank
+        assert "<svg" in path.with_suffix(".svg").read_text()
+    assert (report / "report.html").stat().st_size < 1_000_000
+    assert not list(report.glob("*.partial"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--figure", "encoder:9:all"], "no layer 9"),
+        (["--figure", "sideways:1:all"], "expected KIND:LAYER:HEADS"),
+        (["--text", ""], "every line is empty"),
+    ],
+)
+def test_wrong_use_says_what_to_give(toy, tmp_path, options, message):
+    done = run(
+        *("transformer-plugin", "attention", "--data", toy / "data-bin", "--cpu"),
+        *("--path", toy / "checkpoints/averaged.pt", "--output", tmp_path / "x.html", *options),
+        status=1,
+    )
+    assert message in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "x.html").exists()

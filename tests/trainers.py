@@ -1,0 +1,39 @@
+"""fairseq's trainer of the plugin within the test's process, on random sentences."""
+
+import sys
+from pathlib import Path
+
+import torch
+from fairseq import options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq_commands import REPO, training
+
+from transformer_plugin.training.trainer import SafeTrainer
+
+sys.path.append(str(REPO / "bench"))
+from training_data import training_batches, write_synthetic
+
+
+def build_trainer(
+    folder: Path, *flags: object, amp: bool = False, on_gpu: bool = False
+) -> tuple[SafeTrainer, list[dict]]:
+    """The trainer of fairseq-train with these flags, and the batches of its first updates.
+
+    Args:
+        amp: whether it has --amp, which the task refuses on a CPU.
+        on_gpu: whether it trains on the first GPU.
+    """
+    (folder / "data").mkdir(parents=True)
+    data = write_synthetic(folder / "data", words=100, sentences=60)
+    words = training(data, folder / "checkpoints", "--no-save", "--dropout", "0", *flags)[1:]
+    if on_gpu:
+        words = [w for w in words if w != "--cpu"] + ["--distributed-world-size", "1"]
+    args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
+    cfg = convert_namespace_to_omegaconf(args)
+    task = tasks.setup_task(cfg.task)
+    cfg.common.amp = amp
+    torch.manual_seed(1)
+    model = task.build_model(cfg.model)
+    trainer = SafeTrainer(cfg, task, model, task.build_criterion(cfg.criterion))
+    trainer.begin_epoch(1)
+    return trainer, training_batches(task, 300, 3)

@@ -1,0 +1,114 @@
+"""What a report says of a run in words and numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from .run import Run
+from .series import Series, best
+
+_NONE = "–"
+
+
+def headline(run: Run) -> list[tuple[str, str]]:
+    """The most important facts, with their names; unknown ones are omitted."""
+    scores, log = run.scores or {}, run.log
+    named = (("BLEU", "bleu"), ("chrF", "chrf"), ("F1", "f1"))
+    facts = [(name, f"{scores[key]:.2f}") for name, key in named if key in scores]
+    if epochs := log.epochs["epoch"].values:
+        facts.append(("epochs", f"{epochs[-1]:.0f}"))
+    if log.phases.total:
+        facts.append(("duration", duration(log.phases.total)))
+    if arch := ((log.settings or {}).get("model") or {}).get("_name"):
+        facts.append(("model", str(arch)))
+    if log.parameters is not None:
+        facts.append(("parameters", f"{log.parameters:,}"))
+    return facts
+
+
+def state(run: Run, now: datetime) -> str:
+    """The progress of a run."""
+    log = run.log
+    total = f" of {log.total_updates:,}" if log.total_updates else ""
+    text = f"{log.updates:,}{total} updates"
+    if log.ended:
+        return f"ended: {text}"
+    if log.last is not None:
+        text += f"; the log's last entry is {duration((now - log.last).total_seconds())} old"
+    left = log.seconds_left()
+    return f"not ended: {text}" + (f"; {duration(left)} left at its speed" if left else "")
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds."""
+    return str(timedelta(seconds=max(0, round(seconds))))
+
+
+def share(run: Run, phase: str) -> str:
+    """The time of a phase, with its share of the total."""
+    phases = run.log.phases
+    if phase == "idle":
+        return duration(phases.idle)
+    part = 100 * phases.seconds[phase] / phases.total if phases.total else 0
+    return f"{duration(phases.seconds[phase])} ({part:.1f} %)"
+
+
+def results(runs: list[Run]) -> list[tuple[str, list[str]]]:
+    """The rows of the table of results; those that no run has are omitted."""
+    table = [(name, [of(run) for run in runs]) for name, of in _RESULTS]
+    return [(name, values) for name, values in table if {*values} != {_NONE}]
+
+
+def _number(value: float | None, form: str = ",.0f", unit: str = "") -> str:
+    return _NONE if value is None or not math.isfinite(value) else f"{value:{form}}{unit}"
+
+
+def _score(name: str) -> Callable[[Run], str]:
+    return lambda run: _number((run.scores or {}).get(name), ".2f")
+
+
+def _of_valid(name: str, largest: bool = False) -> Callable[[Run], str]:
+    def text(run: Run) -> str:
+        tables = list(run.log.valid.values())  # fairseq uses the first as well
+        found = best(tables[0].get(name, Series()), largest) if tables else None
+        return _NONE if found is None else f"{found[1]:g} (update {found[0]:,})"
+
+    return text
+
+
+def _last(name: str) -> Callable[[Run], str]:
+    def text(run: Run) -> str:
+        series = run.log.train.get(name) or run.log.epochs.get(name) or Series()
+        return f"{series.values[-1]:g}" if series.values else _NONE
+
+    return text
+
+
+def _mean(name: str, unit: str) -> Callable[[Run], str]:
+    def text(run: Run) -> str:
+        values = run.log.train.get(name, Series()).values
+        return _number(sum(values) / len(values) if values else None, ".3g", unit)
+
+    return text
+
+
+_RESULTS: tuple[tuple[str, Callable[[Run], str]], ...] = (
+    ("BLEU on the test set", _score("bleu")),
+    ("signature", lambda run: str((run.scores or {}).get("signature", _NONE))),
+    ("chrF", _score("chrf")),
+    ("signature of chrF", lambda run: str((run.scores or {}).get("chrf_signature", _NONE))),
+    ("best loss on valid", _of_valid("loss")),
+    ("best perplexity on valid", _of_valid("ppl")),
+    ("best BLEU on valid", _of_valid("bleu", largest=True)),
+    ("last loss of training", _last("loss")),
+    ("target tokens a second", lambda run: _number(run.log.tokens_per_second())),
+    ("TFLOP/s, mean", _mean("tflops", "")),
+    ("model-FLOPs utilisation, mean", _mean("mfu", " %")),
+    ("parameters", lambda run: _number(run.log.parameters)),
+    ("machine", lambda run: run.machine or _NONE),
+    ("commit", lambda run: run.commit or _NONE),
+    ("duration", lambda run: duration(run.log.phases.total)),
+    ("starts", lambda run: str(run.log.starts)),
+)
