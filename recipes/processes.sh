@@ -13,11 +13,11 @@
 # choose_batch: set MAX_TOKENS to 4,096 slots, the paper's batch on one of its 8 GPUs, or as many as fit
 # on larger ones; two batches an update at least, so that it has sentences of several lengths.
 choose_batch() {
-    local mebibytes=$((memory * 1024 * 4 / 5)) bytes=480  # KB a slot in half precision, of big
-    [[ $PRECISION != fp32* ]] || bytes=960
+    local mebibytes=$((memory * 1024 * 4 / 5)) slot=480  # KB of a slot of big in half precision
+    [[ $PRECISION != fp32* ]] || slot=960
     MAX_TOKENS=4096
     while ((4 * MAX_TOKENS * devices <= UPDATE_TOKENS)) &&
-        ((5120 + 2 * MAX_TOKENS * bytes / 1024 <= mebibytes)); do  # 5 GiB: weights, moments, loss
+        ((5120 + 2 * MAX_TOKENS * slot / 1024 <= mebibytes)); do  # 5 GiB: weights, moments, loss
         MAX_TOKENS=$((2 * MAX_TOKENS))
     done
 }

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -22,7 +23,10 @@ def gpu(*arguments, status=0, **variables):
 
 @pytest.fixture
 def pack(toy, tmp_path):
-    """A folder as `collect` leaves it, with the toy experiment's data."""
+    """A folder as `collect` leaves it, with the toy experiment's data; and its model, as if `bleu`
+    had trained it."""
+    (tmp_path / "runs/plugin").mkdir(parents=True)
+    shutil.copy(toy / "checkpoints/averaged.pt", tmp_path / "runs/plugin")
     packed = tmp_path / "packed/wmt14_en_fr_base"
     (packed / "raw").mkdir(parents=True)
     (packed / "data-bin").symlink_to(toy / "data-bin")
@@ -85,11 +89,10 @@ def test_every_stage_gives_its_tools_what_they_understand(tmp_path, monkeypatch)
     assert len(every) == 1 and "TRANSFORMER_PLUGIN_CUDA_GRAPHS=0" in every[0]
 
 
-@pytest.mark.slow  # two minutes
-def test_a_rehearsal_on_a_cpu(pack, tmp_path):
+@pytest.mark.slow  # a minute and a half
+def test_a_rehearsal_of_training(tmp_path):
     out = tmp_path / "out"
-    knobs = {"SIZE": "tiny", "PACK": pack, "OUT": out, "MINUTES": "0.05"}
-    gpu("train", "big", "decode", "bleu", "stock", **knobs)
+    gpu("train", "big", SIZE="tiny", PACK=tmp_path / "pack", OUT=out)
     base, big = "vaswani_tiny", "vaswani_small"
     for name in (f"train_{base}_256", f"train_{base}_512", f"train_{big}_512"):
         rows = json.loads((out / f"{name}.json").read_text())
@@ -97,6 +100,12 @@ def test_a_rehearsal_on_a_cpu(pack, tmp_path):
         assert all(row["tokens_per_second"] > 0 for row in rows)
     for name in (f"profile_{base}_512", f"profile_{big}_512"):
         assert len(json.loads((out / f"{name}.json").read_text())) == 3
+
+
+@pytest.mark.slow  # three minutes
+def test_a_rehearsal_of_what_needs_data(pack, tmp_path):
+    out = tmp_path / "out"
+    gpu("decode", "bleu", "stock", SIZE="tiny", PACK=pack, OUT=out, MINUTES="0.05")
     found = json.loads((out / "decode.json").read_text())
     assert {"stock", "plugin", "ctranslate2"} <= {row["system"] for row in found}
     without = json.loads((out / "decode_without_graphs.json").read_text())
