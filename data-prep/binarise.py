@@ -64,19 +64,20 @@ def chunks(path: Path, dtype: np.dtype) -> Iterator[np.ndarray]:
             yield chunk
 
 
-def convert(name: str, prefix: str, table: np.ndarray, encoder: Encoder, folder: Path) -> int:
-    """Convert .numbers and .sizes to .bin and .idx; returns the number of unknown subwords."""
-    unknown = 0
+def convert(name: str, prefix: str, table: np.ndarray, encoder: Encoder, folder: Path) -> str:
+    """Convert .numbers and .sizes to .bin and .idx; returns how many subwords are unknown."""
+    unknown = total = 0
     numbers, sizes = folder / f"{name}.numbers", folder / f"{name}.sizes"
     with (folder / f"{prefix}.bin").open("wb") as file:
         for chunk in chunks(numbers, encoder.dtype):
             converted = table[chunk]
             unknown += int(np.count_nonzero(converted == table[encoder.unknown]))
+            total += len(converted)
             converted.tofile(file)
     write_index(folder / f"{prefix}.idx", sizes, table.dtype)
     numbers.unlink()
     sizes.unlink()
-    return unknown
+    return f"{unknown:,} ({unknown / total:.1%})" if unknown else ""
 
 
 def binarise(
@@ -123,7 +124,7 @@ def binarise(
                 load(model),
                 folder,
             )
-    found = ", ".join(f"{name} {count:,}" for name, count in unknown.items() if count)
+    found = ", ".join(f"{name} {count}" for name, count in unknown.items() if count)
     if found:
         print(f"[data-bin] unknown subwords: {found}", file=sys.stderr)
     files = sorted(path for path in folder.iterdir() if path.suffix in (".txt", ".bin", ".idx"))

@@ -19,12 +19,15 @@ def cpuinfo(monkeypatch, tmp_path):
             each = f"processor\t: 0\nvendor_id\t: {maker}\nmodel name\t: {maker} 7: x\n"
             file.write_text(f"{each}flags\t\t: {flags}\n\n" * 2)
         monkeypatch.setattr(processor, "Path", lambda path: file)
-        processor.features.cache_clear()
-        processor.is_amd.cache_clear()
+        forget()
 
     yield write
-    processor.features.cache_clear()
-    processor.is_amd.cache_clear()
+    forget()
+
+
+def forget():
+    for cached in (processor.features, processor.is_amd, processor.has_fast_bf16):
+        cached.cache_clear()
 
 
 @pytest.mark.parametrize(

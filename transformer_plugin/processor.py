@@ -24,6 +24,7 @@ def is_amd() -> bool:
     return _entry("vendor_id") == "AuthenticAMD"
 
 
+@functools.cache
 def has_fast_bf16() -> bool:
     """Whether bf16 products are faster than float32: Intel with AMX, AMD with AVX-512 BF16.
 

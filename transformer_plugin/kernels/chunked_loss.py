@@ -10,12 +10,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from ..modules.decoder import Decoder
-from ..modules.label_smoothing import (
-    SmoothedLoss,
-    num_correct,
-    smoothed_cross_entropy,
-    smoothed_loss,
-)
+from ..modules.label_smoothing import SmoothedLoss, smoothed_cross_entropy, smoothed_loss
 from ..modules.products import product_type
 from .cpu.onednn import product
 from .plain_modules import plain_projection
@@ -25,6 +20,7 @@ from .registry import kernel
 _CPU_BYTES = 8 << 20  # about the size of the inner caches
 _CPU_LEAST_ROWS = 256  # because each chunk is added to the whole gradient of the matrix
 _GPU_BYTES = 256 << 20
+_CPU_ROWS = 64  # of logits that fit into the inner caches in float32
 
 
 def _supports(
@@ -73,7 +69,7 @@ def _pass_over_chunks(
     chunk_size: int,
     with_gradient: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-    """With p = softmax(h W^T) and q the smoothed target, the gradient of the logits is p - q.
+    """Multiplies, and multiplies the gradients of the logits, a chunk of rows at a time.
 
     Returns:
         The smoothed and the plain loss, ``[2]``, in nats; the number of correct rows; the gradients
@@ -81,8 +77,6 @@ def _pass_over_chunks(
     """
     wide = torch.promote_types(weight.dtype, torch.float32)
     vocabulary = weight.size(0)
-    share = epsilon / (vocabulary - 1)  # probability of each class in the smoothed target
-    gold_share = 1 - epsilon - share  # additional probability of the gold class
     matrix = weight.to(rows.dtype)
     losses = torch.zeros(2, dtype=wide, device=rows.device)
     correct = torch.zeros((), dtype=torch.int64, device=rows.device)
@@ -91,32 +85,54 @@ def _pass_over_chunks(
 
     chunk_size = min(chunk_size, rows.size(0))
     # Allocating memory for each chunk would cost more than the computation.
-    all_logits = rows.new_empty(chunk_size, vocabulary)
-    all_log_p = torch.empty_like(all_logits, dtype=wide)
+    buffer = rows.new_empty(chunk_size, vocabulary)
+    at_once = _CPU_ROWS if rows.device.type == "cpu" else chunk_size
+    wide_buffer = torch.empty_like(buffer[:at_once], dtype=wide)
 
     for start in range(0, rows.size(0), chunk_size):
-        chunk = slice(start, start + chunk_size)
-        h, gold = rows[chunk], target[chunk].unsqueeze(1)
-        real = gold.size(0)  # rows of the chunk that are not idle
-        logits = product(h, matrix.t(), out=all_logits[: h.size(0)])
-        log_p = torch.log_softmax(logits[:real], 1, dtype=wide, out=all_log_p[:real])
-        nll = -log_p.gather(1, gold).sum()
-        losses[0] += gold_share * nll - share * log_p.sum()
-        losses[1] += nll
-        correct += num_correct(logits[:real], target[chunk])
+        h = rows[start : start + chunk_size]
+        logits = product(h, matrix.t(), out=buffer[: h.size(0)])
+        gold = target[start : start + chunk_size]
+        logits[gold.size(0) :] = 0  # idle rows
+        for part in zip(logits[: gold.size(0)].split(at_once), gold.split(at_once), strict=True):
+            found = _replace_by_gradient(*part, wide_buffer, epsilon)
+            losses += found[0]
+            correct += found[1]
         if grad_rows is not None and grad_matrix is not None:
-            grad_logits = log_p.exp_().sub_(share)
-            grad_logits.scatter_add_(1, gold, log_p.new_full(gold.shape, -gold_share))
-            if real < h.size(0) or logits.dtype != wide:
-                logits[:real].copy_(grad_logits)
-                logits[real:] = 0
-                grad_logits = logits
-            grad_rows[chunk] = product(grad_logits, matrix)
+            grad_rows[start : start + chunk_size] = product(logits, matrix)
             if grad_matrix.dtype == h.dtype:
-                grad_matrix.addmm_(grad_logits.t(), h)
+                grad_matrix.addmm_(logits.t(), h)
             else:
-                grad_matrix += torch.mm(grad_logits.t(), h)
+                grad_matrix += torch.mm(logits.t(), h)
     return losses, correct, grad_rows, grad_matrix
+
+
+def _replace_by_gradient(
+    logits: Tensor, target: Tensor, wide_buffer: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor]:
+    """With p = softmax(logits) and q the smoothed target, replaces ``logits`` by p - q.
+
+    Args:
+        logits: ``[n, V]``.
+        target: gold classes, ``[n]``.
+        wide_buffer: ``[n, V]`` or longer, for the computation.
+
+    Returns:
+        The sums of the smoothed and the plain loss, ``[2]``, in nats; the number of correct rows.
+    """
+    gold = target.unsqueeze(1)
+    share = epsilon / (logits.size(1) - 1)  # probability of each class in the smoothed target
+    gold_share = 1 - epsilon - share  # additional probability of the gold class
+    p = wide_buffer[: logits.size(0)].copy_(logits)
+    gold_logits, top, sums = p.gather(1, gold), p.amax(1, keepdim=True), p.sum(1, keepdim=True)
+    torch.softmax(p, 1, out=p)
+    # log(sum(exp(logits))): the largest probability is at least 1 / V
+    log_normaliser = top - p.amax(1, keepdim=True).log()
+    nll = log_normaliser - gold_logits
+    loss = gold_share * nll - share * (sums - logits.size(1) * log_normaliser)
+    p.sub_(share).scatter_add_(1, gold, p.new_full(gold.shape, -gold_share))
+    logits.copy_(p)
+    return torch.cat([loss, nll], 1).sum(0), (gold_logits >= top).sum()
 
 
 class _ChunkedLoss(torch.autograd.Function):

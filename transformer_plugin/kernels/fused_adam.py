@@ -16,7 +16,10 @@ from torch.optim.adamw import adamw
 from ..modules.adam import AdamNumbers, AdamTensors, adam_update
 from .registry import kernel
 
-_NUMBERS_AT_ONCE = 1 << 24  # converted gradients, 64 MiB; all together are as large as the model
+# Weights updated at once, whose gradients are converted first. On a CPU they fit into the inner
+# caches; on a GPU fewer launches count, and all together would be as large as the model.
+_CPU_NUMBERS = 1 << 20
+_GPU_NUMBERS = 1 << 24
 
 
 def _supports(parameters: list[AdamTensors], numbers: AdamNumbers) -> bool:
@@ -115,19 +118,31 @@ def apex_is_installed() -> bool:
 
 
 def _parts(parameters: list[AdamTensors]) -> Iterator[list[AdamTensors]]:
-    """Groups of parameters with one device and type, of limited size."""
+    """Groups of parameters, or of parts of them, with one device and type and of limited size."""
     part: list[AdamTensors] = []
     numbers = 0
     for each in parameters:
-        weight = each.weight
-        is_alike = part and _kind(part[0].weight) == _kind(weight)
-        if part and not (is_alike and numbers + weight.numel() <= _NUMBERS_AT_ONCE):
-            yield part
-            part, numbers = [], 0
-        part.append(each)
-        numbers += weight.numel()
+        limit = _CPU_NUMBERS if each.weight.device.type == "cpu" else _GPU_NUMBERS
+        for piece in _pieces(each, limit):
+            size = piece.weight.numel()
+            is_alike = part and _kind(part[0].weight) == _kind(piece.weight)
+            if part and not (is_alike and numbers + size <= limit):
+                yield part
+                part, numbers = [], 0
+            part.append(piece)
+            numbers += size
     if part:
         yield part
+
+
+def _pieces(parameter: AdamTensors, limit: int) -> Iterator[AdamTensors]:
+    """Views of at most ``limit`` numbers, where the layout allows them."""
+    tensors = [tensor for tensor in parameter if tensor is not None]
+    if parameter.weight.numel() <= limit or not all(each.is_contiguous() for each in tensors):
+        yield parameter
+        return
+    for piece in zip(*(tensor.view(-1).split(limit) for tensor in tensors), strict=True):
+        yield AdamTensors(*piece)
 
 
 def _kind(weight: Tensor) -> tuple[torch.device, torch.dtype]:

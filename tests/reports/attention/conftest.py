@@ -1,21 +1,12 @@
 """The page of the toy model's attention, in headless Chromium: no error, and no request."""
 
 import json
-import logging
-import shutil
 
 import pytest
+from browser import CHROMIUM, DRIVER, chromium
 from fairseq_commands import run
-from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
-
-for chatty in ("selenium", "urllib3", "PIL"):
-    logging.getLogger(chatty).setLevel(logging.WARNING)
-
-CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
 
 
 @pytest.fixture(scope="session")
@@ -38,19 +29,13 @@ def browser(tmp_path_factory):
     """The browser. What it downloads goes to browser.downloads."""
     if not (CHROMIUM and DRIVER):
         pytest.skip("no chromium and chromedriver (Debian: chromium-driver)")
-    options = Options()
-    options.binary_location = CHROMIUM
-    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    driver.downloads = tmp_path_factory.mktemp("downloads")
-    driver.execute_cdp_cmd(
-        "Browser.setDownloadBehavior",
-        {"behavior": "allow", "downloadPath": str(driver.downloads)},
-    )
-    yield driver
-    driver.quit()
+    with chromium() as driver:
+        driver.downloads = tmp_path_factory.mktemp("downloads")
+        driver.execute_cdp_cmd(
+            "Browser.setDownloadBehavior",
+            {"behavior": "allow", "downloadPath": str(driver.downloads)},
+        )
+        yield driver
 
 
 class Page:

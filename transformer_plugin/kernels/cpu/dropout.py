@@ -3,17 +3,20 @@ as long in bf16 (``bench/kernels.py``)."""
 
 from __future__ import annotations
 
+from ctypes import c_int64
+
 import torch
 from torch import Tensor
 
 from ...modules.dropout import dropout
 from ..registry import kernel
+from .library import SUFFIXES, address, is_supported, kernels
 
-LANE_VALUES = 1 << 16  # a 64-bit random number decides four elements
+DRAWS = 1 << 16  # a 64-bit random number decides four elements
 
 
 def _supports(x: Tensor, rate: float) -> bool:
-    return x.device.type == "cpu" and 0 < rate < 1 and not torch.compiler.is_compiling()
+    return 0 < rate < 1 and is_supported(x)
 
 
 @kernel(dropout, _supports)
@@ -22,12 +25,15 @@ def cheap_dropout(x: Tensor, rate: float) -> Tensor:
 
     Deviation: ``rate`` is rounded to a multiple of 1 / 65,536.
     """
-    return x * kept(x, rate).mul_(1 / (1 - rate))
+    return x * _mask(x, rate)
 
 
-def kept(like: Tensor, rate: float) -> Tensor:
-    """A mask like ``like``: 0 with probability ``rate``, else 1."""
-    words = torch.empty((like.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    lanes = words.view(torch.int16)[: like.numel()].view(like.shape)
+def _mask(like: Tensor, rate: float) -> Tensor:
+    """A mask like ``like``: 0 with probability ``rate``, else 1 / (1 - rate)."""
     mask = torch.empty(like.shape, dtype=like.dtype)
-    return torch.ge(lanes, round(rate * LANE_VALUES) - LANE_VALUES // 2, out=mask)
+    kept = torch.tensor(1 / (1 - rate), dtype=like.dtype)
+    seed = int(torch.empty((), dtype=torch.int64).random_(-(2**63), None))
+    draw = getattr(kernels(), f"draw_mask_{SUFFIXES[like.dtype]}")
+    numbers = like.numel(), seed, round(rate * DRAWS)
+    draw(*map(c_int64, numbers), address(kept), address(mask))
+    return mask
