@@ -15,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${PACK:=.gpu}"       # folder of what `collect` leaves, and of the environment made from it
 : "${MINUTES:=7}"       # of training since its start
 : "${SIZE:=full}"       # tiny: a rehearsal on a CPU, of seconds
-: "${CORPUS:=../shared/data/wmt14_en_fr}"  # of collect: europarl-v7-slice, newstest2013 and 2014
+: "${CORPUS:=}"          # of collect: folder of europarl-v7-slice, newstest2013 and 2014
 STAGES=(install train big decode bleu stock collect)
 LIMIT=540               # seconds of a stage
 MEBIBYTES=60            # that can travel with a call
@@ -118,6 +118,8 @@ stage_collect() {
     local download=(python3 -m pip download --quiet --no-deps --only-binary=:all:
         --python-version 3.12 --implementation cp --constraint constraints.txt)
     for tag in "${tags[@]}"; do download+=(--platform "manylinux_2_${tag}_x86_64"); done
+    [[ -n $CORPUS ]] || die "CORPUS is not set: name a folder with europarl-v7-slice, newstest2013" \
+        "and newstest2014 in en and fr"
     LIMIT=7200
     run rm -rf "$PACK/wheels"
     # Without CTranslate2: it needs CUDA 12's cuBLAS, of 600 MB, which is no part of torch for CUDA 13.

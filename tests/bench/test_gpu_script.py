@@ -38,6 +38,7 @@ def pack(small_data, tmp_path):
         ([], {}, f"which stage? {' '.join(STAGES)}"),
         (["train", "bigger"], {}, f"there is no stage 'bigger': {' '.join(STAGES)}"),
         (["train"], {"SIZE": "small"}, "SIZE is 'small': expected full or tiny"),
+        (["collect"], {}, "newstest2013 and newstest2014 in en and fr"),
         (["bleu"], {}, "/data.tar.xz: no such file: run bench/gpu.sh collect"),
     ],
 )
@@ -62,7 +63,7 @@ def test_every_stage_gives_its_tools_what_they_understand(tmp_path, monkeypatch)
     for made in ("wmt14_en_fr_base/raw/test.fr", "runs/plugin/averaged.pt"):
         (tmp_path / made).touch()
     before = sorted(tmp_path.rglob("*"))
-    done = gpu("--dry-run", *STAGES, PACK=tmp_path, OUT=tmp_path / "out")
+    done = gpu("--dry-run", *STAGES, PACK=tmp_path, OUT=tmp_path / "out", CORPUS="corpus")
     assert sorted(tmp_path.rglob("*")) == before
     lines = [shlex.split(line) for line in done.stderr.splitlines() if not line.startswith("==")]
     used = []
