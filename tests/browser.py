@@ -21,7 +21,13 @@ CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
 needs_chromium = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no chromium and chromedriver (Debian: chromium-driver)"
 )
-WIDTHS = (1280, 390)
+# Width and colours of a page. Two of them show all four; the others are slow tests.
+LOOKS = [
+    (1280, "light"),
+    (390, "dark"),
+    pytest.param(1280, "dark", marks=pytest.mark.slow),
+    pytest.param(390, "light", marks=pytest.mark.slow),
+]
 # What is wider than its place and neither scrolls nor says so.
 _CLIPPED = """
 const wide = node => node.scrollWidth > node.clientWidth + 1 && node.clientWidth > 0;

@@ -40,6 +40,7 @@ def run(tmp_path_factory):
     return json.loads((folder / "rows.json").read_text()), done.stdout
 
 
+@pytest.mark.slow
 def test_a_row_for_each_system_and_precision(run):
     rows, printed = run
     assert [(row["system"], row["precision"]) for row in rows] == [
@@ -52,6 +53,7 @@ def test_a_row_for_each_system_and_precision(run):
         assert row["system"] in printed
 
 
+@pytest.mark.slow
 def test_figures_agree_with_each_other(run):
     rows, _ = run
     stock = rows[0]

@@ -26,7 +26,7 @@ def recipe(verb, *words, **knobs):
 
 
 @pytest.mark.parametrize("precision", [pytest.param("fp32", marks=pytest.mark.slow), "bf16"])
-@pytest.mark.parametrize("system", SMALL)
+@pytest.mark.parametrize("system", ["convs2s", pytest.param("lstm", marks=pytest.mark.slow)])
 def test_a_system_runs_from_training_to_its_score(system, precision, small_data, tmp_path):
     """Two epochs in two starts; weight norm's parameters are saved and read back."""
     knobs = {"RUNS": str(tmp_path), "DATA_DIR": str(small_data), "SYSTEM": system,

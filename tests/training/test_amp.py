@@ -30,7 +30,7 @@ def seen_by_adam(trainer, batches):
     return seen
 
 
-@pytest.mark.parametrize("clip", ["0", "0.01"])
+@pytest.mark.parametrize("clip", [pytest.param("0", marks=pytest.mark.slow), "0.01"])
 def test_adam_sees_the_gradient_of_fp32(tmp_path, clip):
     flags = ("--clip-norm", clip)
     trainer, batches = build_trainer(tmp_path / "amp", *flags, amp=True)

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from browser import WIDTHS, check_layout, check_quiet, chromium, needs_chromium, open_page
+from browser import LOOKS, check_layout, check_quiet, chromium, needs_chromium, open_page
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -38,8 +38,7 @@ def pages(watched, tmp_path_factory):
     return {count: (folder / f"{count}.html").as_uri() for count in (1, 2)}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
 @pytest.mark.parametrize("count", [1, 2])
 def test_it_is_readable(browser, pages, count, width, scheme):
     open_page(browser, pages[count], width, scheme)

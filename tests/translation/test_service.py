@@ -245,7 +245,9 @@ def test_too_many_that_wait_are_told_to_come_again(prepared):
         busy.process.communicate()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_stopped_service_answers_what_it_has_begun(prepared, number):
     running = Service(prepared("sentencepiece"))
     with ThreadPoolExecutor(1) as client:
@@ -256,7 +258,9 @@ def test_a_stopped_service_answers_what_it_has_begun(prepared, number):
         assert answer.result()[0] == 200
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_stopped_service_waits_for_nobody(prepared, number):
     """It ends within 2 s; the limit here leaves time for a machine that is busy."""
     running = Service(prepared("sentencepiece"), "--beam", "8", "--max-body", "1000000")

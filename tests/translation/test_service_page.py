@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from browser import WIDTHS, check_layout, check_quiet, chromium, needs_chromium, open_page
+from browser import LOOKS, check_layout, check_quiet, chromium, needs_chromium, open_page
 from running_service import Service
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
@@ -52,8 +52,7 @@ def weights(page):
             for (label, _), share in zip(cells, shares, strict=True)]  # fmt: skip
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_it_is_readable(page, width, scheme):
     found = page(width, scheme)
     assert found.title == "English to German: transformer-plugin"

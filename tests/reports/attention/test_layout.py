@@ -1,6 +1,7 @@
 """On a desk and on a phone, light and dark: nothing is clipped or wider than the screen."""
 
 import pytest
+from browser import LOOKS
 
 VIEWS = [
     *("", "head=all", "view=overview", "view=lines", "view=lines&head=all"),
@@ -31,8 +32,7 @@ return [...document.querySelectorAll(".scrolled")].map(box => [
 """
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
 def test_every_view_fits(page, width, theme):
     wide = []
     for choices in VIEWS:

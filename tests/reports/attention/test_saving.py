@@ -55,7 +55,7 @@ def test_masked_weights_are_not_in_the_table(page, report):
     assert all(int(row["key"]) <= int(row["query"]) for row in rows)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("choices", "maps"), [("head=2", 1), ("head=all", 4), ("view=overview", 8)]
 )
