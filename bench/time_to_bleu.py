@@ -82,14 +82,8 @@ def train(args: argparse.Namespace, folder: Path) -> None:
     run(
         *(folder / "train.log", "fairseq_cli.train", args.data_bin, *training_flags(args)),
         *("--max-tokens", args.max_tokens, "--seed", 1, "--num-workers", 2),
-        *(
-            "--distributed-world-size",
-            1,
-            "--stop-time-hours",
-            args.minutes / 60,
-            "--save-interval-updates",
-            args.save_updates,
-        ),
+        *("--distributed-world-size", 1, "--stop-time-hours", args.minutes / 60),
+        *("--save-interval-updates", args.save_updates),
         *("--keep-interval-updates", SAVED, "--no-epoch-checkpoints", "--disable-validation"),
         *("--save-dir", folder / "checkpoints", "--log-format", "simple", "--log-interval", 50),
     )

@@ -64,8 +64,11 @@ def chunks(path: Path, dtype: np.dtype) -> Iterator[np.ndarray]:
             yield chunk
 
 
-def convert(name: str, prefix: str, table: np.ndarray, encoder: Encoder, folder: Path) -> str:
-    """Convert .numbers and .sizes to .bin and .idx; returns how many subwords are unknown."""
+def convert(
+    name: str, prefix: str, table: np.ndarray, encoder: Encoder, folder: Path
+) -> tuple[int, int]:
+    """Convert .numbers and .sizes to .bin and .idx; returns the numbers of
+    unknown and of all subwords."""
     unknown = total = 0
     numbers, sizes = folder / f"{name}.numbers", folder / f"{name}.sizes"
     with (folder / f"{prefix}.bin").open("wb") as file:
@@ -77,7 +80,7 @@ def convert(name: str, prefix: str, table: np.ndarray, encoder: Encoder, folder:
     write_index(folder / f"{prefix}.idx", sizes, table.dtype)
     numbers.unlink()
     sizes.unlink()
-    return f"{unknown:,} ({unknown / total:.1%})" if unknown else ""
+    return unknown, total
 
 
 def binarise(
@@ -124,7 +127,11 @@ def binarise(
                 load(model),
                 folder,
             )
-    found = ", ".join(f"{name} {count}" for name, count in unknown.items() if count)
+    found = ", ".join(
+        f"{name} {count:,} ({count / total:.1%})"
+        for name, (count, total) in unknown.items()
+        if count
+    )
     if found:
         print(f"[data-bin] unknown subwords: {found}", file=sys.stderr)
     files = sorted(path for path in folder.iterdir() if path.suffix in (".txt", ".bin", ".idx"))

@@ -34,7 +34,8 @@ stage generate --output "$RUN_DIR/generate.log" --input "$checkpoint" --input "$
     --user-dir "$REPO/transformer_plugin" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
     --path "$checkpoint" --gen-subset "$EVALUATE" --beam "$BEAM" --lenpen "$ALPHA" \
-    ${precision[@]+"${precision[@]}"} ${marks[@]+"${marks[@]}"} ${MAX_LEN_OWN:+--max-len-own "$MAX_LEN_OWN"} ${EXTRA[@]+"${EXTRA[@]}"}
+    ${precision[@]+"${precision[@]}"} ${marks[@]+"${marks[@]}"} \
+    ${MAX_LEN_OWN:+--max-len-own "$MAX_LEN_OWN"} ${EXTRA[@]+"${EXTRA[@]}"}
 stage hypotheses --output "$RUN_DIR/hypotheses.txt" --input "$RUN_DIR/generate.log" -- \
     transformer-plugin hypotheses --log "$RUN_DIR/generate.log" --output "$RUN_DIR/hypotheses.txt" \
     ${undo[@]+"${undo[@]}"}

@@ -31,7 +31,8 @@ esac
 
 workers=(${WORKERS:+--workers "$WORKERS"})
 step() {
-    stage prepare --about "${TRAIN:-${CORPUS:-$SOURCE-$TARGET}}, $SOURCE to $TARGET" --writes-to "$DATA_DIR" -- \
+    stage prepare --about "${TRAIN:-${CORPUS:-$SOURCE-$TARGET}}, $SOURCE to $TARGET" \
+        --writes-to "$DATA_DIR" -- \
         python3 "$REPO/data-prep/$1.py" "${@:2}" --source "$SOURCE" --target "$TARGET"
 }
 

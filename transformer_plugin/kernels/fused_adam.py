@@ -41,12 +41,10 @@ def fused_adam_update(parameters: list[AdamTensors], numbers: AdamNumbers) -> No
     numbers = numbers._replace(eps=numbers.eps / math.sqrt(1 - numbers.beta2**numbers.step))
     for part in _parts(parameters):
         weights = [each.weight for each in part]
-        lists = (
-            *(_in_type_of_weights(part, numbers.factor), weights),
-            *([each.mean for each in part], [each.square for each in part]),
-        )
+        gradients = _in_type_of_weights(part, numbers.factor)
+        lists = [gradients, weights, [each.mean for each in part], [each.square for each in part]]
         update = _update_by_apex if _takes_apex(weights[0]) else _update_by_torch
-        update(*lists, numbers)
+        update(lists, numbers)
         for weight in weights:  # fused updates do not do this themselves
             torch.autograd.graph.increment_version(weight)
         copies = [(each.rounded, each.weight) for each in part if each.rounded is not None]
@@ -55,13 +53,8 @@ def fused_adam_update(parameters: list[AdamTensors], numbers: AdamNumbers) -> No
             torch._foreach_copy_(rounded, exact)
 
 
-def _update_by_torch(
-    gradients: list[Tensor],
-    weights: list[Tensor],
-    means: list[Tensor],
-    squares: list[Tensor],
-    numbers: AdamNumbers,
-) -> None:
+def _update_by_torch(lists: list[list[Tensor]], numbers: AdamNumbers) -> None:
+    gradients, weights, means, squares = lists
     adamw(
         weights,
         gradients,
@@ -80,13 +73,7 @@ def _update_by_torch(
     )
 
 
-def _update_by_apex(
-    gradients: list[Tensor],
-    weights: list[Tensor],
-    means: list[Tensor],
-    squares: list[Tensor],
-    numbers: AdamNumbers,
-) -> None:
+def _update_by_apex(lists: list[list[Tensor]], numbers: AdamNumbers) -> None:
     """By NVIDIA apex's kernel, which corrects the bias as torch's does."""
     from amp_C import multi_tensor_adam
     from apex.multi_tensor_apply import multi_tensor_applier
@@ -94,8 +81,8 @@ def _update_by_apex(
     decoupled, bias_correction = 1, 1
     multi_tensor_applier(
         multi_tensor_adam,
-        torch.zeros(1, dtype=torch.int32, device=weights[0].device),  # an overflow flag
-        [gradients, weights, means, squares],
+        torch.zeros(1, dtype=torch.int32, device=lists[0][0].device),  # an overflow flag
+        lists,
         numbers.lr,
         numbers.beta1,
         numbers.beta2,
