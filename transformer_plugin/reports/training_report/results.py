@@ -104,6 +104,7 @@ _RESULTS: tuple[tuple[str, Callable[[Run], str]], ...] = (
     ("best BLEU on valid", _of_valid("bleu", largest=True)),
     ("last loss of training", _last("loss")),
     ("target tokens a second", lambda run: _number(run.log.tokens_per_second())),
+    ("training FLOPs", lambda run: _number(run.log.attempts.flops or None, ".3g")),
     ("TFLOP/s, mean", _mean("tflops", "")),
     ("model-FLOPs utilisation, mean", _mean("mfu", " %")),
     ("parameters", lambda run: _number(run.log.parameters)),
