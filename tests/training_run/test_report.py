@@ -102,6 +102,7 @@ def test_the_table_says_what_log_and_score_say(watched, log, page):
     assert (rows["model.d_model"], rows["optimization.max_epoch"]) == (["64"], ["15"])
     entry = json.loads((watched.folder / "manifest.json").read_text())["stages"]["train"][-1]
     assert entry["code"]["commit"][:12] in rows["commit"][0]
+    assert rows["training FLOPs"] == [f"{entry['flops']:.3g}"]
     assert entry["hardware"]["cpu"] in rows["machine"][0]
 
 
