@@ -34,7 +34,8 @@ def lstm_flops(model: LSTMModel, source: Count, target: Count) -> Count:
     if decoder.attention is not None:
         flops = flops + 4 * source * target * encoder.output_units
     if decoder.share_input_output_embed:
-        flops = flops + output_flops(*reversed(decoder.embed_tokens.weight.shape), target)
+        vocab, width = decoder.embed_tokens.weight.shape
+        flops = flops + output_flops(width, vocab, target)
     return flops
 
 

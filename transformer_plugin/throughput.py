@@ -67,23 +67,24 @@ def _transformer(model: VaswaniTransformer, source: Tensor, target: Tensor) -> T
     )
 
 
-# The models whose operations are known, each with the forward pass of its sentences.
-COUNTED: dict[type[nn.Module], Callable[..., Tensor]] = {
+# Operations of the forward pass, for each sentence.
+_FORWARD: dict[type[nn.Module], Callable[..., Tensor]] = {
     VaswaniTransformer: _transformer,
     FConvModel: convs2s_flops,
     LSTMModel: lstm_flops,
 }
+COUNTED = tuple(_FORWARD)
 
 
 def batch_flops(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
     """Operations of the forward and backward pass of a batch, as a float64 scalar.
 
     Args:
-        model: one of a class in ``COUNTED``.
+        model: of a class in ``COUNTED``.
         source: lengths of the source sentences in tokens, ``[B]``.
         target: lengths of the target sentences, ``[B]``.
     """
-    forward = next(count for kind, count in COUNTED.items() if isinstance(model, kind))
+    forward = next(count for kind, count in _FORWARD.items() if isinstance(model, kind))
     return training_flops(forward(model, source.double(), target.double())).sum()
 
 

@@ -146,7 +146,7 @@ class SafeTrainer(Trainer):
 
     def _log_update_size(self, batches: Any) -> None:
         model, data = self.get_model(), batches.dataset
-        if isinstance(model, tuple(COUNTED)) and getattr(data, "tgt_sizes", None) is not None:
+        if isinstance(model, COUNTED) and getattr(data, "tgt_sizes", None) is not None:
             share = self.data_parallel_world_size * self.cfg.optimization.update_freq[0]
             found = update_size(
                 model, batches.frozen_batches, data.src_sizes, data.tgt_sizes, share
