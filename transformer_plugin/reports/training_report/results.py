@@ -128,6 +128,7 @@ _RESULTS: tuple[tuple[str, Callable[[Run], str]], ...] = (
     ("best loss on valid", _of_valid("loss")),
     ("best perplexity on valid", _of_valid("ppl")),
     ("best BLEU on valid", _of_valid("bleu", largest=True)),
+    ("best chrF on valid", _of_valid("chrf", largest=True)),
     ("last loss of training", _last("loss")),
     ("target tokens a second", lambda run: _number(run.log.tokens_per_second())),
     ("training FLOPs", lambda run: _number(run.log.attempts.flops or None, ".3g")),
