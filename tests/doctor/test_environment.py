@@ -79,6 +79,14 @@ def test_whether_bf16_is_the_fast_precision(monkeypatch, fast, level):
 CUDA_13 = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120", "compute_120"]
 
 
+@pytest.mark.parametrize("busy, noted", [(0.6, False), (1.9, True)])
+def test_other_programs_on_the_cores_are_noted(monkeypatch, busy, noted):
+    monkeypatch.setattr(environment.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(environment.os, "getloadavg", lambda: (busy, 0.0, 0.0))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert any("1.9 cores busy" in text for text in texts(NOTE)) == noted
+
+
 @pytest.mark.parametrize(
     "capability, built, level, remedy",
     [

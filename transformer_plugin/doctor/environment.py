@@ -104,8 +104,11 @@ def _accelerator() -> Iterator[Finding]:
             else:
                 yield _no_kernels(f"GPU {i}: {properties.name}", properties)
         return
-    cores = os.cpu_count()
+    cores, busy = os.cpu_count() or 1, os.getloadavg()[0]
     yield Finding(OK, f"no GPU; {cores} CPU cores, {torch.backends.cpu.get_cpu_capability()}")
+    if busy > cores / 2:
+        text = f"in the last minute programs kept {busy:.1f} cores busy: beside them all is slower"
+        yield Finding(NOTE, text)
     if _multiplies_bf16_faster():
         yield Finding(OK, "the CPU multiplies bf16 faster than fp32: --bf16 is fastest here")
     else:
