@@ -20,9 +20,9 @@ from ..checkpoints.model_building import in_one_line, reported_in_one_line
 from ..checkpoints.safe_loading import load
 from ..model import VaswaniTransformer
 from ..task_config import VaswaniTranslationConfig
-from ..throughput import sentence_lengths
 from . import early_stopping, loading_threads
 from .atomic_checkpoints import remove_unfinished
+from .batch_lengths import prepare_lengths
 from .divergence import DivergenceDetector
 from .fine_tuning import check_model, check_origin, check_words
 from .interruption import listen
@@ -166,10 +166,10 @@ class SafeTrainer(Trainer):
         return norm
 
     def _prepare_sample(self, sample: Any, is_dummy: bool = False) -> tuple[Any, bool]:
-        """As in fairseq. Sentence lengths stay on the host, which counts FLOPs by them."""
+        """As in fairseq; for the plugin's models also what depends on the sentences' lengths."""
         prepared, was_dummy = super()._prepare_sample(sample, is_dummy)
-        if self.cuda and sample and "src_lengths" in sample.get("net_input", ()):
-            prepared["lengths"] = sentence_lengths(sample, self.task.target_dictionary.pad())
+        if self.cuda and sample and isinstance(self.get_model(), VaswaniTransformer):
+            prepare_lengths(prepared, sample, self.task.target_dictionary.pad())
         return prepared, was_dummy
 
     def train_step(self, samples: list[dict[str, Any]], raise_oom: bool = False) -> Any:
