@@ -19,9 +19,9 @@ needs SOURCE TARGET ARCH
 : "${AVERAGE:=5}"            # checkpoints kept for averaging, section 6.1
 : "${SEED:=1}"
 : "${PRECISION:=}"           # fp32, fp32-exact, bf16, or fp16 on a GPU; empty: as below
-: "${EVAL_BLEU:=0}"          # 1: log BLEU of valid, by beam search, at each validation
+: "${EVAL_BLEU:=0}"          # 1: log BLEU and chrF of valid, by beam search, at each validation
 : "${PATIENCE:=}"            # validations without a better one after which training stops
-: "${PATIENCE_ON:=loss}"     # what is better: a lower loss, or with EVAL_BLEU=1 a higher bleu
+: "${PATIENCE_ON:=loss}"     # what is better: a lower loss; with EVAL_BLEU=1 also a higher bleu, chrf
 
 # shellcheck source=recipes/processes.sh
 . "$REPO/recipes/processes.sh"
@@ -57,8 +57,10 @@ if [[ -n $BASE ]]; then
 fi
 case $PATIENCE_ON:$EVAL_BLEU in
     loss:*) ;;
-    bleu:1) flags+=(--best-checkpoint-metric bleu --maximize-best-checkpoint-metric) ;;
-    *) die "PATIENCE_ON is '$PATIENCE_ON' and EVAL_BLEU '$EVAL_BLEU': expected loss, or bleu and 1" ;;
+    bleu:1 | chrf:1)
+        flags+=(--best-checkpoint-metric "$PATIENCE_ON" --maximize-best-checkpoint-metric) ;;
+    *) die "PATIENCE_ON is '$PATIENCE_ON' and EVAL_BLEU '$EVAL_BLEU': expected loss, or bleu or chrf" \
+        "with EVAL_BLEU=1" ;;
 esac
 [[ -z $PATIENCE ]] || flags+=(--patience "$PATIENCE")
 exactness=()

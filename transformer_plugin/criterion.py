@@ -99,7 +99,7 @@ class VaswaniCrossEntropy(FairseqCriterion):
             "sample_size": sample_size,
         }
         if model.training and is_ours:
-            log |= self._work(model, sample, features)
+            log |= self._work(_unwrapped(model), sample, features)
         return loss, sample_size, log
 
     def _features(

@@ -30,6 +30,7 @@ from .search_options import (
     rules_of,
 )
 from .task_config import VaswaniTranslationConfig
+from .validation_chrf import chrf_counts, log_chrf, scored_texts
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +113,21 @@ class VaswaniTranslationTask(TranslationTask):
                 found += training_deviations(cfg._get_root())
             _log_deviations("", found)
         return model
+
+    def valid_step(
+        self, sample: dict[str, Any], model: nn.Module, criterion: Any
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """As in fairseq; what ``--eval-bleu`` translates is also counted for chrF."""
+        with scored_texts() as texts:
+            loss, sample_size, log = super().valid_step(sample, model, criterion)
+        if texts:
+            log |= chrf_counts(*texts)
+        return loss, sample_size, log
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
+        """As in fairseq, and chrF."""
+        super().reduce_metrics(logging_outputs, criterion)
+        log_chrf(logging_outputs)
 
     def get_batch_iterator(self, dataset: FairseqDataset, epoch: int = 1, **options: Any) -> Any:
         """As in fairseq, except for two deviations.

@@ -7,12 +7,16 @@ activations do not count.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from fairseq.models.fconv import FConvModel
+from fairseq.models.lstm import LSTMModel
+from torch import Tensor, nn
 
 from .config import head_widths
+from .fairseq_flops import convs2s_flops, lstm_flops
 from .flops import Dimensions, decoder_flops, encoder_flops, output_flops, training_flops
 from .model import VaswaniTransformer
 
@@ -52,23 +56,36 @@ def sentence_lengths(sample: dict[str, Any], pad: int) -> tuple[Tensor, Tensor]:
     return sample["net_input"]["src_lengths"], sample["target"].ne(pad).sum(dim=1)
 
 
-def batch_flops(model: VaswaniTransformer, source: Tensor, target: Tensor) -> Tensor:
+def _transformer(model: VaswaniTransformer, source: Tensor, target: Tensor) -> Tensor:
+    cfg = model.cfg
+    width = (cfg.d_model, cfg.d_ff, cfg.num_heads, *head_widths(cfg))
+    encoder, decoder = (Dimensions(n, *width) for n in (cfg.encoder_layers, cfg.decoder_layers))
+    return (
+        encoder_flops(encoder, source)
+        + decoder_flops(decoder, source, target)
+        + output_flops(cfg.d_model, model.decoder.output_projection.out_features, target)
+    )
+
+
+# Operations of the forward pass, for each sentence.
+_FORWARD: dict[type[nn.Module], Callable[..., Tensor]] = {
+    VaswaniTransformer: _transformer,
+    FConvModel: convs2s_flops,
+    LSTMModel: lstm_flops,
+}
+COUNTED = tuple(_FORWARD)
+
+
+def batch_flops(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
     """Operations of the forward and backward pass of a batch, as a float64 scalar.
 
     Args:
+        model: of a class in ``COUNTED``.
         source: lengths of the source sentences in tokens, ``[B]``.
         target: lengths of the target sentences, ``[B]``.
     """
-    cfg = model.cfg
-    s, t = source.double(), target.double()
-    width = (cfg.d_model, cfg.d_ff, cfg.num_heads, *head_widths(cfg))
-    encoder, decoder = (Dimensions(n, *width) for n in (cfg.encoder_layers, cfg.decoder_layers))
-    forward = (
-        encoder_flops(encoder, s)
-        + decoder_flops(decoder, s, t)
-        + output_flops(cfg.d_model, model.decoder.output_projection.out_features, t)
-    )
-    return training_flops(forward).sum()
+    forward = next(count for kind, count in _FORWARD.items() if isinstance(model, kind))
+    return training_flops(forward(model, source.double(), target.double())).sum()
 
 
 def peak_flops(device: torch.device, half: bool) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 
 import pytest
 
@@ -15,6 +16,10 @@ from transformer_plugin.parsing.brackets import Counts, compared
 from transformer_plugin.parsing.linear_trees import linearised
 
 GOLD = "(S (A (P this)) (B (Q is) (A (R a) (T test))))"
+LOG = (
+    "2026-01-01 00:00:00 | INFO | train_inner | epoch 001:    1 / 9 loss=9, wps=9, ups=1, wpb=9,"
+    " num_updates=1\n"
+)
 # EVALB's sample: the tree that it tests, and what its sample.rsl says of it: recall, precision,
 # brackets matched, of gold and of test, words, correct tags. Left out are lines that EVALB does not
 # score, of other words or none, and the one that its own sample.prm has an equivalence for.
@@ -133,6 +138,23 @@ def test_the_command_counts_outputs_that_are_no_tree(tmp_path, capsys):
     assert "evalb:COLLINS.prm|no tree:empty" in found["signature"]
 
 
+def test_the_report_has_the_scores(tmp_path):
+    gold = [f"(TOP {GOLD})"] * 8
+    right = " ".join(linearised(Tree.fromstring(gold[0])))
+    run(tmp_path, [right.removesuffix(" /B /S")] + [right] * 7, gold)
+    (tmp_path / "train.log").write_text(LOG)
+    assert main(["report", str(tmp_path)]) == 0
+    page = (tmp_path / "report.html").read_text()
+    headline = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page))
+    assert (headline["F1"], headline["no tree"]) == ("93.33", "12.5 %")  # recall 7/8, precision 1
+    rows = dict(re.findall(r'<th scope="row">([^<]*)</th><td>([^<]*)</td></tr>', page))
+    expected = {"F1 on the test set": "93.33", "precision": "100.00", "recall": "87.50",
+                "complete match": "87.50", "tagging accuracy": "87.50",
+                "outputs that are no tree": "12.5 % (1 of 8)",
+                "F1 with these repaired": "100.00"}  # fmt: skip
+    assert expected.items() <= rows.items() and "BLEU" not in "".join(rows)
+
+
 @pytest.mark.parametrize("hypotheses, gold, message", [
     (["S"], [f"(TOP {GOLD})"] * 2, "hyp has 1 lines, .*gold 2 trees"),
     ([], [], "gold is empty"),
@@ -140,8 +162,6 @@ def test_the_command_counts_outputs_that_are_no_tree(tmp_path, capsys):
     (["S"], ["(TOP (S a b))"], "gold:1: not a tree of style 'penn': the word 'a' has no part"),
 ])  # fmt: skip
 def test_wrong_files_are_refused(hypotheses, gold, message, tmp_path, capsys):
-    import re
-
     status, output = run(tmp_path, hypotheses, gold)
     assert status == 2 and not output.exists()
     assert re.search(message, capsys.readouterr().err)

@@ -285,11 +285,12 @@ def test_training_stops_when_it_gets_no_better():
     (words,) = commands(recipe("train.sh", "toy", "--dry-run", PATIENCE="10").stdout)
     assert words[words.index("--patience") + 1] == "10"
     assert "--best-checkpoint-metric" not in words
-    knobs = {"PATIENCE": "3", "PATIENCE_ON": "bleu"}
-    (words,) = commands(recipe("train.sh", "toy", "--dry-run", **knobs, EVAL_BLEU="1").stdout)
-    assert words[words.index("--best-checkpoint-metric") + 1] == "bleu"
-    assert "--maximize-best-checkpoint-metric" in words
-    assert "expected loss, or bleu" in recipe("train.sh", "toy", status=2, **knobs).stderr
+    for score in ("bleu", "chrf"):
+        knobs = {"PATIENCE": "3", "PATIENCE_ON": score}
+        (words,) = commands(recipe("train.sh", "toy", "--dry-run", **knobs, EVAL_BLEU="1").stdout)
+        assert words[words.index("--best-checkpoint-metric") + 1] == score
+        assert "--maximize-best-checkpoint-metric" in words
+        assert "expected loss, or bleu" in recipe("train.sh", "toy", status=2, **knobs).stderr
 
 
 def test_comet_is_scored_where_there_is_a_python_for_it():

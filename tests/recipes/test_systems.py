@@ -9,6 +9,9 @@ import subprocess
 import pytest
 from recipe_environment import REPO, environment
 
+from transformer_plugin.reports.training_report.results import results
+from transformer_plugin.reports.training_report.run import read_run
+
 SMALL = {
     "convs2s": ["--encoder-layers", "[(32, 3)] * 2", "--decoder-layers", "[(32, 3)] * 2",
                 "--encoder-embed-dim", "32", "--decoder-embed-dim", "32",
@@ -41,4 +44,7 @@ def test_a_system_runs_from_training_to_its_score(system, precision, small_data,
     assert scores["sentences"] == 40
     assert len((run / "hypotheses.txt").read_text().splitlines()) == 40
     stages = json.loads((run / "manifest.json").read_text())["stages"]
-    assert stages["train"][-1]["epochs"] == 2 and stages["score"][-1]["scores"] == scores
+    trained = stages["train"][-1]
+    assert trained["epochs"] == 2 and stages["score"][-1]["scores"] == scores
+    assert trained["flops"] == trained["updates"] * trained["flops_per_update"] > 0
+    assert dict(results([read_run(run, system)]))["training FLOPs"] == [f"{trained['flops']:.3g}"]

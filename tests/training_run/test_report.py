@@ -66,7 +66,7 @@ def points(log, source, name):
     "source, names",
     [
         ("train_inner", ["loss", "ppl", "lr", "gnorm", "wps", "tflops", "wpb"]),
-        ("valid", ["loss", "ppl", "bleu"]),
+        ("valid", ["loss", "ppl", "bleu", "chrf"]),
     ],
 )
 def test_series_are_those_of_the_log(watched, log, source, names):
@@ -85,8 +85,9 @@ def test_the_table_says_what_log_and_score_say(watched, log, page):
     assert rows["signature"] == [score["signature"]]
     update, loss = min(points(log, "valid", "loss"), key=lambda point: point[1])
     assert rows["best loss on valid"] == [f"{loss:g} (update {update})"]
-    update, bleu = max(points(log, "valid", "bleu"), key=lambda point: point[1])
-    assert rows["best BLEU on valid"] == [f"{bleu:g} (update {update})"]
+    for row, name in (("best BLEU on valid", "bleu"), ("best chrF on valid", "chrf")):
+        update, value = max(points(log, "valid", name), key=lambda point: point[1])
+        assert rows[row] == [f"{value:g} (update {update})"]
     assert rows["last loss of training"] == [f"{points(log, 'train_inner', 'loss')[-1][1]:g}"]
     tflops = [value for _, value in points(log, "train_inner", "tflops")]
     assert float(rows["TFLOP/s, mean"][0]) == pytest.approx(sum(tflops) / len(tflops), rel=5e-3)
@@ -102,6 +103,7 @@ def test_the_table_says_what_log_and_score_say(watched, log, page):
     assert (rows["model.d_model"], rows["optimization.max_epoch"]) == (["64"], ["15"])
     entry = json.loads((watched.folder / "manifest.json").read_text())["stages"]["train"][-1]
     assert entry["code"]["commit"][:12] in rows["commit"][0]
+    assert rows["training FLOPs"] == [f"{entry['flops']:.3g}"]
     assert entry["hardware"]["cpu"] in rows["machine"][0]
 
 

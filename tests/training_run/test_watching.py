@@ -1,10 +1,10 @@
-"""What TensorBoard and Weights & Biases get of a run, and its BLEU on valid."""
+"""What TensorBoard and Weights & Biases get of a run, and its BLEU and chrF on valid."""
 
 import re
 
 import pytest
 from fairseq_commands import generate
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, CHRF
 
 OURS = {"loss", "nll_loss", "ppl", "accuracy", "tflops", "lr", "gnorm", "wps", "hours_left"}
 
@@ -21,7 +21,7 @@ def test_tensorboard_gets_what_the_log_says(watched):
         events = accumulator.EventAccumulator(str(watched.tensorboard / source))
         events.Reload()
         names = set(events.Tags()["scalars"])
-        assert (OURS if source == "train_inner" else {"loss", "ppl", "bleu"}) <= names
+        assert (OURS if source == "train_inner" else {"loss", "ppl", "bleu", "chrf"}) <= names
         lines = printed(watched, source)
         assert len(lines) >= 3
         for name in lines[0].keys() & {"loss", "lr", "gnorm", "bleu"}:
@@ -48,7 +48,7 @@ def test_weights_and_biases_gets_the_same(watched):
 
 
 @pytest.mark.parametrize("which", [1, 2], ids=["second", "after a new start"])
-def test_bleu_on_valid_is_that_of_the_checkpoint(watched, which):
+def test_scores_on_valid_are_those_of_the_checkpoint(watched, which):
     """The weights of this validation, not of one before, by the search of fairseq-generate."""
     line = printed(watched, "valid")[which]
     epoch = 5 * (which + 1)
@@ -59,8 +59,8 @@ def test_bleu_on_valid_is_that_of_the_checkpoint(watched, which):
         for pattern in (r"^D-(\d+)\t\S+\t(.*)$", r"^T-(\d+)\t(.*)$")
     )
     assert len(hypotheses) == 40
-    bleu = BLEU().corpus_score(
-        [hypotheses[i] for i in sorted(hypotheses)], [[references[i] for i in sorted(hypotheses)]]
-    )
-    assert bleu.score > 3
-    assert float(line["bleu"]) == pytest.approx(bleu.score, abs=0.006)
+    texts = [hypotheses[i] for i in hypotheses], [[references[i] for i in hypotheses]]
+    for name, metric in (("bleu", BLEU()), ("chrf", CHRF())):
+        expected = metric.corpus_score(*texts).score
+        assert expected > 3
+        assert float(line[name]) == pytest.approx(expected, abs=0.006)

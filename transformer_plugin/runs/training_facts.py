@@ -10,7 +10,7 @@ from ..reports.training_report.attempts import Attempt
 from ..reports.training_report.entries import read_entries
 from ..reports.training_report.series import Series, TrainingLog
 
-_VALIDATION = ("loss", "nll_loss", "ppl", "accuracy", "bleu", "best_loss")
+_VALIDATION = ("loss", "nll_loss", "ppl", "accuracy", "bleu", "chrf", "best_loss")
 
 
 def training_facts(path: Path) -> dict[str, Any]:

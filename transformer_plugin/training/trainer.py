@@ -20,6 +20,7 @@ from ..checkpoints.model_building import in_one_line, reported_in_one_line
 from ..checkpoints.safe_loading import load
 from ..model import VaswaniTransformer
 from ..task_config import VaswaniTranslationConfig
+from ..throughput import COUNTED
 from . import early_stopping, loading_threads
 from .atomic_checkpoints import remove_unfinished
 from .batch_lengths import prepare_lengths
@@ -147,7 +148,7 @@ class SafeTrainer(Trainer):
 
     def _log_update_size(self, batches: Any) -> None:
         model, data = self.get_model(), batches.dataset
-        if isinstance(model, VaswaniTransformer) and getattr(data, "tgt_sizes", None) is not None:
+        if isinstance(model, COUNTED) and getattr(data, "tgt_sizes", None) is not None:
             share = self.data_parallel_world_size * self.cfg.optimization.update_freq[0]
             found = update_size(
                 model, batches.frozen_batches, data.src_sizes, data.tgt_sizes, share

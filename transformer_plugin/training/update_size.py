@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import nn
 
 from ..deviations import is_papers_model
-from ..model import VaswaniTransformer
 from ..paper_tables import BATCH_PAIRS
 from ..throughput import batch_flops
 
@@ -43,7 +43,7 @@ class UpdateSize:
 
 
 def update_size(
-    model: VaswaniTransformer,
+    model: nn.Module,
     batches: Sequence[Sequence[int]],
     source: np.ndarray,
     target: np.ndarray,
@@ -52,6 +52,7 @@ def update_size(
     """The mean update of an epoch, counting end-of-sentence symbols.
 
     Args:
+        model: one whose operations ``throughput`` counts.
         batches: indices of the sentence pairs in each batch.
         source: source length of every pair of the data, in tokens, ``[N]``.
         target: target length, ``[N]``.

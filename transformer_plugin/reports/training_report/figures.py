@@ -63,7 +63,7 @@ class Chart:
 # Loss and TFLOP/s would be the curves of perplexity and of speed again.
 CHARTS = (
     Chart("perplexity", "Perplexity", "", "ppl", "ppl", "loss", "smallest", log=True),
-    Chart("bleu", "BLEU on valid", "", valid="bleu", best="largest",
+    Chart("bleu", "BLEU on valid", "", valid="bleu", also="chrf", best="largest",
           absent="trained without --eval-bleu"),
     Chart("learning_rate", "Learning rate", "", "lr", from_zero=True),
     Chart("gradient_norm", "Gradient norm", "", "gnorm", log=True),

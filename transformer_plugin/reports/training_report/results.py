@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from .run import Run
 from .series import Series, best
@@ -17,6 +18,8 @@ def headline(run: Run) -> list[tuple[str, str]]:
     scores, log = run.scores or {}, run.log
     named = (("BLEU", "bleu"), ("chrF", "chrf"), ("F1", "f1"))
     facts = [(name, f"{scores[key]:.2f}") for name, key in named if key in scores]
+    if "no_tree" in scores:
+        facts.append(("no tree", f"{_no_tree(scores):.1f} %"))
     if epochs := log.epochs["epoch"].values:
         facts.append(("epochs", f"{epochs[-1]:.0f}"))
     if log.phases.total:
@@ -69,6 +72,22 @@ def _score(name: str) -> Callable[[Run], str]:
     return lambda run: _number((run.scores or {}).get(name), ".2f")
 
 
+def _repaired_f1(run: Run) -> str:
+    return _number((run.scores or {}).get("repaired", {}).get("f1"), ".2f")
+
+
+def _no_tree(scores: dict[str, Any]) -> float:
+    """The percentage of a parser's outputs that are not trees."""
+    return 100 * scores["no_tree"] / scores["sentences"]
+
+
+def _outputs_that_are_no_tree(run: Run) -> str:
+    scores = run.scores or {}
+    if "no_tree" not in scores:
+        return _NONE
+    return f"{_no_tree(scores):.1f} % ({scores['no_tree']:,} of {scores['sentences']:,})"
+
+
 def _of_valid(name: str, largest: bool = False) -> Callable[[Run], str]:
     def text(run: Run) -> str:
         tables = list(run.log.valid.values())  # fairseq uses the first as well
@@ -96,14 +115,23 @@ def _mean(name: str, unit: str) -> Callable[[Run], str]:
 
 _RESULTS: tuple[tuple[str, Callable[[Run], str]], ...] = (
     ("BLEU on the test set", _score("bleu")),
+    ("F1 on the test set", _score("f1")),
     ("signature", lambda run: str((run.scores or {}).get("signature", _NONE))),
     ("chrF", _score("chrf")),
     ("signature of chrF", lambda run: str((run.scores or {}).get("chrf_signature", _NONE))),
+    ("precision", _score("precision")),
+    ("recall", _score("recall")),
+    ("complete match", _score("complete_match")),
+    ("tagging accuracy", _score("tagging")),
+    ("outputs that are no tree", _outputs_that_are_no_tree),
+    ("F1 with these repaired", _repaired_f1),
     ("best loss on valid", _of_valid("loss")),
     ("best perplexity on valid", _of_valid("ppl")),
     ("best BLEU on valid", _of_valid("bleu", largest=True)),
+    ("best chrF on valid", _of_valid("chrf", largest=True)),
     ("last loss of training", _last("loss")),
     ("target tokens a second", lambda run: _number(run.log.tokens_per_second())),
+    ("training FLOPs", lambda run: _number(run.log.attempts.flops or None, ".3g")),
     ("TFLOP/s, mean", _mean("tflops", "")),
     ("model-FLOPs utilisation, mean", _mean("mfu", " %")),
     ("parameters", lambda run: _number(run.log.parameters)),

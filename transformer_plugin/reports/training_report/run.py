@@ -153,6 +153,9 @@ def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
         run.scores = None
         run.missing.append(f"{path}: not what recipes/score.sh writes ({error})")
         return
+    if "no_tree" in run.scores:
+        run.missing.append("no sentences: their scores are those of translations, these are trees")
+        return
     try:
         if reference is not None and reference.is_file():
             source = reference.with_suffix(f".{(run.log.settings or {})['task']['source_lang']}")
