@@ -18,7 +18,6 @@ from torch import Tensor
 from ..checkpoint_error import CheckpointError
 from ..checkpoints.model_building import in_one_line, reported_in_one_line
 from ..checkpoints.safe_loading import load
-from ..model import VaswaniTransformer
 from ..task_config import VaswaniTranslationConfig
 from ..throughput import COUNTED
 from . import early_stopping, loading_threads
@@ -167,10 +166,10 @@ class SafeTrainer(Trainer):
         return norm
 
     def _prepare_sample(self, sample: Any, is_dummy: bool = False) -> tuple[Any, bool]:
-        """As in fairseq; for the plugin's models also what depends on the sentences' lengths."""
+        """As in fairseq, and prepares what depends on the lengths of the sentences."""
         prepared, was_dummy = super()._prepare_sample(sample, is_dummy)
-        if self.cuda and sample and isinstance(self.get_model(), VaswaniTransformer):
-            prepare_lengths(prepared, sample, self.task.target_dictionary.pad())
+        if self.cuda and sample:
+            prepare_lengths(self.get_model(), prepared, sample)
         return prepared, was_dummy
 
     def train_step(self, samples: list[dict[str, Any]], raise_oom: bool = False) -> Any:
