@@ -19,7 +19,8 @@ PLAN=() EXTRA=() WHOLE_RUN='' SUMMARY=''
 : "${DRY_RUN:=0}"        # 1: print the commands, run nothing
 : "${NODE_RANK:=0}"      # number of this machine, where several train together
 : "${VERBOSE:=0}"        # 1: show all that goes to the logs
-export VERBOSE
+: "${GOMP_SPINCOUNT:=3000}"  # of OpenMP: how long threads spin before they sleep; shared cores need little
+export VERBOSE GOMP_SPINCOUNT
 
 # die MSG: print what is wrong and stop with status 2.
 die() {

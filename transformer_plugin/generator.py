@@ -96,7 +96,7 @@ class VaswaniGenerator(nn.Module):
 
         rows = src_tokens.size(0) * self.rules.beam_size
         for model in self.models:
-            prepare_decoding(model.decoder, rows)
+            prepare_decoding(model, rows)
 
         def search(sentences: Tensor) -> list[list[Hypothesis]]:
             return self._search(src_tokens, sentences, max_lengths, prefix_tokens, bos_token)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..modules.decoder import Decoder
 from ..modules.key_values import KeyValues
@@ -29,8 +29,8 @@ class DecoderState(Protocol):
 
 
 @operation
-def prepare_decoding(decoder: Decoder, rows: int) -> None:
-    """Prepares a decoder for searches with unchanged weights; the plain version does nothing.
+def prepare_decoding(model: nn.Module, rows: int) -> None:
+    """Prepares a model for searches with unchanged weights; the plain version does nothing.
 
     Args:
         rows: approximate number of hypotheses of all sentences in one step.

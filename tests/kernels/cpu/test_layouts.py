@@ -4,17 +4,18 @@ import ctypes
 
 import pytest
 
-from transformer_plugin.kernels.cpu import attention, decoder_cache, library
+from transformer_plugin.kernels.cpu import attention, decoder_cache, dropout, library
 
 pytestmark = pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")
 SHARED = {
     "sentences": attention._Sentences,
     "attention": decoder_cache._Attention,
+    "dropout": dropout._Dropout,
 }
 
 
 def test_all_structures_are_compared():
-    modules = (attention, decoder_cache)
+    modules = (attention, decoder_cache, dropout)
     found = [
         value
         for module in modules

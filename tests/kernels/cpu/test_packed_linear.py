@@ -94,6 +94,16 @@ def test_gradients_hooks_and_other_types_go_by_the_plain_way(decoder):
         assert linear(layer, x).equal(linear.plain(layer, x))
 
 
+@torch.no_grad()
+def test_encoder_and_decoder_are_packed(build):
+    model = build(d_model=64, d_ff=96).eval()
+    prepare_decoding(model, ROWS)
+    for stack in (model.encoder, model.decoder):
+        layers = [m for m in stack.modules() if isinstance(m, nn.Linear)]
+        wanted = [onednn.packs(layer.weight) for layer in layers]
+        assert [packed(layer, layer.weight) is not None for layer in layers] == wanted
+
+
 def test_the_copies_go_with_the_layers(build):
     decoder = build(d_model=64).eval().decoder
     with torch.no_grad():

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ...modules.decoder import Decoder
 from ...modules.linear import linear
 from ...modules.operation import is_exactly
 from ...modules.products import product_type
@@ -49,14 +48,14 @@ def _is_packable(module: nn.Module) -> bool:
     )
 
 
-def _is_on_cpu(decoder: Decoder, rows: int) -> bool:
-    return decoder.embed_tokens.weight.device.type == "cpu" and not torch.is_grad_enabled()
+def _is_on_cpu(model: nn.Module, rows: int) -> bool:
+    return next(model.parameters()).device.type == "cpu" and not torch.is_grad_enabled()
 
 
 @kernel(prepare_decoding, _is_on_cpu)
-def pack(decoder: Decoder, rows: int) -> None:
+def pack(model: nn.Module, rows: int) -> None:
     """See ``prepare_decoding``. The copies exist as long as their layers."""
-    for module in decoder.modules():
+    for module in model.modules():
         if isinstance(module, nn.Linear) and _is_packable(module):
             weight = module.weight
             if packed(module, weight) is None:
