@@ -78,6 +78,8 @@ def check_quiet(browser: webdriver.Chrome, origin: str) -> None:
 
 def check_layout(browser: webdriver.Chrome) -> None:
     """Nothing is wider than its place, headings are in order, and text can be read."""
+    # ResizeObserver, which marks what scrolls, is called at the end of a frame.
+    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
     assert browser.execute_script(_CLIPPED) == []
     levels = browser.execute_script(
         "return [...document.querySelectorAll('h1, h2, h3, h4')].map(node => +node.tagName[1])"

@@ -119,6 +119,17 @@ def test_adam_sees_the_gradient_of_fp32_under_amp(tmp_path):
     assert error < 0.02  # the rounding of fp16
 
 
+def test_the_host_does_not_wait_for_the_gpu_in_a_forward_pass(tmp_path):
+    trainer, (batch, *_) = build_trainer(tmp_path, on_gpu=True)
+    trainer.train_step([batch])
+    sample, _ = trainer._prepare_sample(batch)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        trainer.criterion(trainer.get_model(), sample)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
 def test_a_compiled_model_has_the_losses_and_gradients_of_the_model(build, batch, toy_task):
     sample = on_gpu(batch([7, 4, 9], [3, 6, 5]))
     criterion = VaswaniCrossEntropy(toy_task, 0.1, False)

@@ -21,6 +21,7 @@ from torch import Tensor
 from .command_line import add_options
 from .model import VaswaniTransformer
 from .modules.label_smoothing import smoothed_cross_entropy, smoothed_loss
+from .modules.packing import pack_tokens
 from .throughput import batch_flops, peak_flops, sentence_lengths
 
 
@@ -106,8 +107,8 @@ class VaswaniCrossEntropy(FairseqCriterion):
     ) -> tuple[Tensor, Callable[[Tensor], Tensor], Tensor]:
         """The decoder's output, ``[N, D]``; its projection to logits; and the gold classes."""
         features, _ = model(**sample["net_input"], features_only=True, packed=True)
-        target = sample["target"]
-        return features, model.decoder.output_layer, target[target.ne(self.padding_idx)]
+        target, _ = pack_tokens(sample["target"], self.padding_idx)
+        return features, model.decoder.output_layer, target
 
     def _log_p(
         self, model: BaseFairseqModel, sample: dict[str, Any]

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from transformer_plugin.kernels.cuda.host_packing import pack_on_host
 from transformer_plugin.kernels.registry import REGISTRY
 from transformer_plugin.modules.adam import AdamNumbers, AdamTensors, adam_update
 from transformer_plugin.modules.attention import MultiHeadAttention, attention
@@ -16,7 +17,7 @@ from transformer_plugin.modules.key_values import Layout, sentence_attention
 from transformer_plugin.modules.label_smoothing import smoothed_loss
 from transformer_plugin.modules.layers import LayerShape
 from transformer_plugin.modules.linear import linear
-from transformer_plugin.modules.packing import Packing
+from transformer_plugin.modules.packing import Packing, pack_tokens, prepare_packing
 from transformer_plugin.modules.products import product_type, row_multiple
 from transformer_plugin.search.beam_search import may_have_ended, worth_shrinking
 from transformer_plugin.search.candidates import likeliest
@@ -139,6 +140,14 @@ def preparation_cases(dtype):
     yield Steps().to(dtype).eval(), 12
 
 
+def token_cases(dtype):
+    for tokens in ([[5, 6, 7], [8, 1, 1]], [[1, 5, 6], [1, 1, 7]], [[5, 6], [7, 8]]):
+        original = torch.tensor(tokens)
+        copied = original.clone()
+        pack_on_host(copied, original, 1)
+        yield copied, 1
+
+
 def steps(state):
     """Features of some steps, of other hypotheses and fewer sentences each time."""
     found = []
@@ -173,6 +182,10 @@ def tensors(operation, result, arguments):
         return [torch.cat([logits.clone() for _rows, logits in result])]
     if operation is adam_update:
         return [tensor for each in arguments[0] for tensor in each]
+    if operation is pack_tokens:
+        rows, packing = result
+        found = (packing.lengths, packing.positions, packing.offsets)
+        return [rows, *found, packing.pad(rows), packing.pack(packing.pad(rows))]
     result = result if isinstance(result, tuple) else (result,)
     return [t for t in result if isinstance(t, torch.Tensor)] + list(gradients(result, arguments))
 
@@ -186,9 +199,10 @@ CASES = {
     adam_update: update_cases,
     start_decoding: decoding_cases,
     logit_chunks: chunk_cases,
+    pack_tokens: token_cases,
 }
 # Not compared here: random numbers, choices and preparations, which have tests of their own.
-ELSEWHERE = (dropout, product_type, row_multiple, prepare_decoding)
+ELSEWHERE = (dropout, product_type, row_multiple, prepare_decoding, prepare_packing)
 ELSEWHERE += (may_have_ended, worth_shrinking)
 
 

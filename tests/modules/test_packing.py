@@ -2,7 +2,7 @@
 
 import torch
 
-from transformer_plugin.modules.packing import Packing
+from transformer_plugin.modules.packing import Packing, pack_tokens
 
 PAD = 1
 
@@ -11,7 +11,7 @@ def test_either_side_of_padding_gives_the_same_rows():
     right = torch.tensor([[5, 6, 7], [8, 9, PAD]])
     left = torch.tensor([[5, 6, 7], [PAD, 8, 9]])
     for tokens in (right, left):
-        rows, packing = Packing.of_tokens(tokens, PAD)
+        rows, packing = pack_tokens(tokens, PAD)
         assert rows.tolist() == [5, 6, 7, 8, 9]
         assert packing.positions.tolist() == [0, 1, 2, 0, 1]
         assert packing.lengths.tolist() == [3, 2]
@@ -52,6 +52,6 @@ def test_idle_rows_fill_up_to_the_multiple_and_reach_nothing():
 
 
 def test_tokens_get_idle_rows_too():
-    tokens, packing = Packing.of_tokens(torch.tensor([[5, 6, 7], [8, 9, PAD]]), PAD, multiple=4)
+    tokens, packing = pack_tokens(torch.tensor([[5, 6, 7], [8, 9, PAD]]), PAD, multiple=4)
     assert tokens.tolist() == [5, 6, 7, 8, 9, 0, 0, 0]
     assert packing.positions.tolist() == [0, 1, 2, 0, 1, 0, 0, 0]

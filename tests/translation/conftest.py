@@ -1,4 +1,4 @@
-"""Recipes that get something to read, and experiments of each kind of subwords."""
+"""Recipes that get something to read, experiments of each kind of subwords, and a service."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fairseq_commands import REPO, environment
+from running_service import Service
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +33,12 @@ def recipe():
 def run_folder(request, prepared) -> Path:
     """An experiment of each kind of subwords."""
     return prepared(request.param)
+
+
+@pytest.fixture(scope="module")
+def service(prepared):
+    """transformer-plugin serve with its default options."""
+    running = Service(prepared("sentencepiece"))
+    yield running
+    running.process.kill()
+    running.process.communicate()

@@ -40,14 +40,6 @@ def translator(prepared):
     return load_translator(parser.parse_args(arguments(prepared("sentencepiece"))[1:]))
 
 
-@pytest.fixture(scope="module")
-def service(prepared):
-    running = Service(prepared("sentencepiece"))
-    yield running
-    running.process.kill()
-    running.process.communicate()
-
-
 def test_80_requests_of_8_clients_are_answered(service, translator):
     expected = [t.text for t in translator.translate(SENTENCES)]
 

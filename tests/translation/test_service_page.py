@@ -4,7 +4,6 @@ import re
 
 import pytest
 from browser import LOOKS, check_layout, check_quiet, chromium, needs_chromium, open_page
-from running_service import Service
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -15,14 +14,6 @@ pytestmark = needs_chromium
 SENTENCE = "the quick cat sees the house slowly and the cat sees the house"
 CELLS = """return [...document.querySelectorAll("tbody td")].map(cell =>
   [cell.getAttribute("aria-label"), cell.style.background])"""
-
-
-@pytest.fixture(scope="module")
-def service(prepared):
-    running = Service(prepared("sentencepiece"))
-    yield running
-    running.process.kill()
-    running.process.communicate()
 
 
 @pytest.fixture(scope="module")

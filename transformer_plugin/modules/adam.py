@@ -154,5 +154,5 @@ def _gradient(parameter: Tensor) -> Tensor:
 
 def gradient_norm(gradients: list[Tensor]) -> Tensor:
     """The Euclidean norm of all gradients together, float32."""
-    norms = [torch.linalg.vector_norm(g, dtype=torch.float32) for g in gradients]
+    norms = torch._foreach_norm(gradients, dtype=torch.float32)
     return torch.linalg.vector_norm(torch.stack(norms))

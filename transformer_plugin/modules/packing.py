@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .operation import operation
+
 
 @dataclass(frozen=True)
 class Packing:
@@ -58,16 +60,6 @@ class Packing:
             positions, index = F.pad(positions, (0, idle)), F.pad(index, (0, idle), value=size)
         return cls(batch_size, max_length, lengths, positions, index, padding_mask)
 
-    @classmethod
-    def of_tokens(
-        cls, tokens: Tensor, padding_idx: int, multiple: int = 1
-    ) -> tuple[Tensor, Packing]:
-        """Packs token ids ``[B, L]``, padded on either side, into ``[N]``; returns the packing."""
-        real = tokens.ne(padding_idx)
-        packing = cls.of_lengths(real.sum(dim=1), tokens.size(1), multiple)
-        rows = tokens[real]
-        return F.pad(rows, (0, packing.positions.numel() - rows.numel())), packing
-
     @cached_property
     def offsets(self) -> Tensor:
         """First row of each sentence, and the row after the last one, ``[B + 1]``, int32."""
@@ -93,6 +85,24 @@ class Packing:
         if self.index is None:
             return flat
         return flat.index_select(0, self.index.clamp_max(flat.size(0) - 1))
+
+
+@operation
+def pack_tokens(tokens: Tensor, padding_idx: int, multiple: int = 1) -> tuple[Tensor, Packing]:
+    """Packs token ids ``[B, L]``, padded on either side, into ``[N]``; returns the packing."""
+    real = tokens.ne(padding_idx)
+    packing = Packing.of_lengths(real.sum(dim=1), tokens.size(1), multiple)
+    rows = tokens.masked_select(real)
+    return F.pad(rows, (0, packing.positions.numel() - rows.numel())), packing
+
+
+@operation
+def prepare_packing(tokens: Tensor, original: Tensor, padding_idx: int) -> None:
+    """Prepares ``pack_tokens(tokens, padding_idx)``; the plain version does nothing.
+
+    Args:
+        tokens: a copy of ``original``, ``[B, L]``, on the device that will pack it.
+    """
 
 
 def remove_padding(x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tensor, Packing]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from .embedding import embed
 from .key_values import KeyValues
 from .layers import LayerShape
-from .packing import Packing
+from .packing import Packing, pack_tokens
 from .products import row_multiple
 
 Weights = tuple[Tensor | None, ...]  # of each attention sub-layer of a layer, ``[B, H, T, S]``
@@ -58,7 +58,7 @@ class Stack(nn.Module):
         """Embeds whole sentences ``[B, L]``, padded on either side; returns packed rows ``[N, D]``
         and their layout."""
         multiple = row_multiple(self.embed_tokens.weight)
-        rows, packing = Packing.of_tokens(tokens, self.padding_idx, multiple)
+        rows, packing = pack_tokens(tokens, self.padding_idx, multiple)
         return self.embed(rows, packing.positions, packing.max_length), packing
 
     def through_layers(

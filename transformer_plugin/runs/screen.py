@@ -123,12 +123,13 @@ class BriefScreen:
         for name, table in log.valid.items():
             latest = {k: s.values[-1] for k, s in table.items() if s.updates[-1:] == [update]}
             if "ppl" in latest:
-                bleu = f", BLEU {latest['bleu']:.2f}" if "bleu" in latest else ""
+                names = {"bleu": "BLEU", "chrf": "chrF"}
+                scores = "".join(f", {names[k]} {latest[k]:.2f}" for k in names if k in latest)
                 score = latest.get(metric)
                 # The first validation has no best score yet.
                 is_best = score is not None and score == latest.get(f"best_{metric}", score)
                 mark = f" (best {metric})" if is_best else ""
-                found.append(f"{name} ppl {latest['ppl']:.2f}{bleu}{mark}")
+                found.append(f"{name} ppl {latest['ppl']:.2f}{scores}{mark}")
         if "wps" in trained:
             found.append(f"{trained['wps']:,.0f} tokens/s")
         limit = self._setting("optimization", "max_epoch")

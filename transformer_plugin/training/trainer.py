@@ -19,9 +19,10 @@ from ..checkpoint_error import CheckpointError
 from ..checkpoints.model_building import in_one_line, reported_in_one_line
 from ..checkpoints.safe_loading import load
 from ..task_config import VaswaniTranslationConfig
-from ..throughput import COUNTED, sentence_lengths
+from ..throughput import COUNTED
 from . import early_stopping, loading_threads
 from .atomic_checkpoints import remove_unfinished
+from .batch_lengths import prepare_lengths
 from .divergence import DivergenceDetector
 from .fine_tuning import check_model, check_origin, check_words
 from .interruption import listen
@@ -165,10 +166,10 @@ class SafeTrainer(Trainer):
         return norm
 
     def _prepare_sample(self, sample: Any, is_dummy: bool = False) -> tuple[Any, bool]:
-        """As in fairseq. Sentence lengths stay on the host, which counts FLOPs by them."""
+        """As in fairseq, and prepares what depends on the lengths of the sentences."""
         prepared, was_dummy = super()._prepare_sample(sample, is_dummy)
-        if self.cuda and sample and "src_lengths" in sample.get("net_input", ()):
-            prepared["lengths"] = sentence_lengths(sample, self.task.target_dictionary.pad())
+        if self.cuda and sample:
+            prepare_lengths(self.get_model(), prepared, sample)
         return prepared, was_dummy
 
     def train_step(self, samples: list[dict[str, Any]], raise_oom: bool = False) -> Any:

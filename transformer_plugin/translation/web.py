@@ -18,9 +18,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from ..single_page import inlined
 from .request_queue import Job, RequestQueue, Stopped
 
-_PAGE, _SCRIPT = (Path(__file__).with_name(name) for name in ("page.html", "page.js"))
+_PAGE = Path(__file__).with_name("page.html")
 # Bytes to read of a body that is too large: a client that is still sending reads no error message.
 _READ_AND_DROPPED = 16_000_000
 _PAGE_HEADERS = {
@@ -54,11 +55,10 @@ def application(
         about: facts of the model for ``/health`` and the page.
         hosts: allowed Host headers, against DNS rebinding.
     """
+    html = inlined(_PAGE.read_text(encoding="utf-8"), _PAGE.parent)
 
     async def page(_request: Request) -> Response:
-        script = _SCRIPT.read_text(encoding="utf-8")
-        whole = _PAGE.read_text(encoding="utf-8").replace("/* page.js */", script)
-        return HTMLResponse(whole, headers=_PAGE_HEADERS)
+        return HTMLResponse(html, headers=_PAGE_HEADERS)
 
     async def health(_request: Request) -> Response:
         counts = {"waiting": queue.waiting.qsize(), "under_way": queue.under_way}

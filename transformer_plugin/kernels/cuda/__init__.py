@@ -1,3 +1,3 @@
-"""GPU kernels: attention without padding, and decoding steps as CUDA graphs."""
+"""GPU kernels: attention without padding, packing on the host, decoding steps as CUDA graphs."""
 
-from . import cuda_graph, varlen_attention  # noqa: F401
+from . import cuda_graph, host_packing, varlen_attention  # noqa: F401

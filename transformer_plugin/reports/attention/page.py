@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ...single_page import inlined
 from ...translation.attention_weights import KINDS, AttentionWeights
 from .explained import Explained
 
 STEPS = 1000  # resolution of the weights in the page: three decimals
 _FOLDER = Path(__file__).with_name("explorer")
-_LINK = re.compile(r'<link rel="stylesheet" href="([\w.]+)">')
-_SCRIPT = re.compile(r'<script src="([\w.]+)"></script>')
 _DATA = "<!-- data -->"
 
 
@@ -44,9 +42,7 @@ def page(about: dict[str, Any], sentences: Iterable[Explained]) -> str:
     data = data.replace("<", "\\u003c")  # so that no sentence can end the script
     data = f'<script type="application/json" id="data">{data}</script>'
     template = (_FOLDER / "page.html").read_text(encoding="utf-8")
-    template = _LINK.sub(lambda found: f"<style>\n{_file(found[1])}</style>", template)
-    template = _SCRIPT.sub(lambda found: f"<script>\n{_file(found[1])}</script>", template)
-    before, after = template.split(_DATA)
+    before, after = inlined(template, _FOLDER).split(_DATA)
     return "\n".join([before, data, *packed, after])
 
 
@@ -71,7 +67,3 @@ def _entry(sentence: Explained) -> dict[str, Any]:
         "log_probs": [round(log_prob, 4) for log_prob in sentence.log_probs],
         "hypotheses": [vars(hypothesis) for hypothesis in sentence.hypotheses],
     }
-
-
-def _file(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")

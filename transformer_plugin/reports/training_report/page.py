@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ...scoring.compare import TITLES, rows, title
 from ...scoring.significance import METRICS
+from ...single_page import inlined
 from .breakdown import FrequencyGroup, LengthGroup, by_frequency, by_length
 from .figures import Drawn
 from .phases import PHASES
@@ -69,10 +70,10 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    script = (_TEMPLATE / "report.js").read_text(encoding="utf-8")
+    script = (_TEMPLATE / "report.js").read_bytes()
     settings = [run.log.settings for run in runs if run.log.settings is not None]
     groups = _with_one_test_set(runs)
-    return environment.get_template("page.html").render(
+    html = environment.get_template("page.html").render(
         runs=runs,
         figures=figures,
         pointers={figure.name: figure.pointer for figure in figures if figure.pointer},
@@ -90,12 +91,11 @@ def render(
         best_and_worst=best_and_worst,
         differences=differences,
         checkpoints=[_folded(run.checkpoints) for run in runs],
-        style=(_TEMPLATE / "style.css").read_text(encoding="utf-8"),
         zip=zip,
-        script=script,
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script_hash=base64.b64encode(hashlib.sha256(script).digest()).decode(),
         now=now.isoformat(" ", "minutes"),
     )
+    return inlined(html, _TEMPLATE)
 
 
 def _compared(comparison: dict[str, Any]) -> list[Compared]:
