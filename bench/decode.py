@@ -2,7 +2,8 @@
 
 Each system loads the same trained model in its own process and translates the same sentences with
 fairseq's rules; the processes take turns, so that other load on the machine slows all of them
-equally. Times are medians of the rounds, without start-up.
+equally. Times are medians of the rounds, without start-up. Some sentences are also translated one
+at a time, as ``serve`` has them; the median time and the 95th percentile are in milliseconds.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import sacrebleu
 from decoding_plot import write_plot
 from decoding_systems import PACKAGES, Setting, installed, refusal
@@ -47,6 +49,9 @@ def parse_arguments() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument(
+        "--latency", type=int, default=100, metavar="N", help="time N sentences one at a time"
+    )
+    parser.add_argument(
         "--whole-process", action="store_true", help="also time all of fairseq-generate"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
@@ -58,8 +63,8 @@ def parse_arguments() -> argparse.Namespace:
                 f"{missing}: no such file; train it with recipes/run.sh multi30k_en_de, or give"
                 f" --{name}"
             )
-    if args.rounds < 1 or min(args.beam) < 1:
-        parser.error("--rounds and --beam must be at least 1")
+    if min(args.rounds, args.latency, *args.beam) < 1:
+        parser.error("--rounds, --latency and --beam must be at least 1")
     if args.whole_process and len(args.path) > 1:
         parser.error("--whole-process is for one checkpoint")
     return args
@@ -116,10 +121,15 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
             print(f"beam {beam}: round {number + 1} of {args.rounds}", file=sys.stderr)
             for worker in workers:
                 worker.round(beam)
+        alone = range(min(args.latency, len(references)))
+        for start in alone[::20]:
+            for worker in workers:
+                worker.one_by_one(beam, alone[start : start + 20])
         stock = workers[0]
         for worker in workers:
             seconds = median(worker.seconds[beam])
             found = worker.hypotheses[beam]
+            p50, p95 = np.percentile(worker.latencies[beam], (50, 95)) * 1000
             same = sum(a == b for a, b in zip(found, stock.hypotheses[beam], strict=True))
             rows.append(
                 {
@@ -130,6 +140,8 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
                     "ratio_to_stock": median(stock.seconds[beam]) / seconds,
                     "bleu": sacrebleu.corpus_bleu(found, [references]).score,
                     "identical_to_stock": same / len(found),
+                    "p50_ms": p50,
+                    "p95_ms": p95,
                 }
             )
     for worker in workers:
@@ -143,11 +155,12 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
 def print_table(rows: Rows) -> None:
     """Prints the rows as a table."""
     print(f"{'system':22}{'precision':10}{'beam':>5}{'seconds':>9}{'stock / it':>12}{'BLEU':>8}"
-          f"{'as stock':>10}")  # fmt: skip
+          f"{'as stock':>10}{'p50 ms':>9}{'p95 ms':>9}")  # fmt: skip
     for row in rows:
         print(
             f"{row['system']:22}{row['precision']:10}{row['beam']:5}{row['seconds']:9.2f}"
             f"{row['ratio_to_stock']:12.2f}{row['bleu']:8.2f}{row['identical_to_stock']:10.1%}"
+            f"{row['p50_ms']:9.1f}{row['p95_ms']:9.1f}"
         )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from decoding_stock import stock_model
 from decoding_transformers import build_transformers
@@ -24,8 +26,9 @@ from transformer_plugin.checkpoints.safe_loading import load
 from transformer_plugin.decode_precision import in_precision
 from transformer_plugin.generator import CALL_TOKENS
 
-# Translates with a beam, in batches of the given number of sentences (0: the system chooses).
-Translate = Callable[[int, int], list[str]]
+# Translates with a beam, in batches of the given number of sentences (0: the system chooses), the
+# sentences of these numbers.
+Translate = Callable[[int, int, Sequence[int]], list[str]]
 # CTranslate2 with defaults, all threads on one batch; and with one thread per batch.
 PACKAGES = {
     "ctranslate2": "ctranslate2",
@@ -120,26 +123,33 @@ def _by_fairseq(models: list[nn.Module], task: FairseqTask, setting: Setting) ->
     model, and fairseq's for fairseq's."""
     data_set = task.dataset(setting.subset)
 
-    def translate(beam: int, size: int) -> list[str]:
+    by_length = data_set.ordered_indices()
+
+    @cache
+    def generator(beam: int) -> Any:
         options = Namespace(
             beam=beam, lenpen=ALPHA, max_len_a=0.0, max_len_b=LONGEST, min_len=1, unkpen=0.0,
             temperature=1.0,
         )  # fmt: skip
-        generator = task.build_generator(models, options)
-        batches = task.get_batch_iterator(
-            dataset=data_set,
+        return task.build_generator(models, options)
+
+    def translate(beam: int, size: int, sentences: Sequence[int]) -> list[str]:
+        found = {}
+        for batch in data_set.batch_by_size(
+            by_length[np.isin(by_length, sentences)],
             max_sentences=size or None,
             max_tokens=None if size else CALL_TOKENS,
-        ).next_epoch_itr(shuffle=False)
-        found = {}
-        for sample in batches:
+        ):
+            sample = data_set.collater([data_set[i] for i in batch])
             if setting.device == "cuda":
                 sample = utils.move_to_cuda(sample)
             for i, hypotheses in zip(
-                sample["id"].tolist(), task.inference_step(generator, models, sample), strict=True
+                sample["id"].tolist(),
+                task.inference_step(generator(beam), models, sample),
+                strict=True,
             ):
                 found[i] = _text(hypotheses[0]["tokens"].cpu(), task.target_dictionary)
-        return [found[i] for i in range(len(data_set))]
+        return [found[i] for i in sentences]
 
     return translate
 
@@ -171,8 +181,8 @@ def _build_transformers(setting: Setting) -> Translate:
         ALPHA,
     )
 
-    def translate(beam: int, size: int) -> list[str]:
-        return [_text(found, task.target_dictionary) for found in tokens(beam, size)]
+    def translate(beam: int, size: int, sentences: Sequence[int]) -> list[str]:
+        return [_text(found, task.target_dictionary) for found in tokens(beam, size, sentences)]
 
     return translate
 
@@ -196,9 +206,9 @@ def _build_ctranslate2(setting: Setting) -> Translate:
         task.source_dictionary.string(data_set[i]["source"]).split() for i in range(len(data_set))
     ]
 
-    def translate(beam: int, size: int) -> list[str]:
+    def translate(beam: int, size: int, sentences: Sequence[int]) -> list[str]:
         found = translator.translate_batch(
-            sources,
+            [sources[i] for i in sentences],
             beam_size=beam,
             length_penalty=ALPHA,
             patience=1,

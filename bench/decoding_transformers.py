@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -14,20 +14,20 @@ TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 def build_transformers(
     folder: Path, task: FairseqTask, subset: str, precision: str, device: str, alpha: float
-) -> Callable[[int, int], list[Tensor]]:
-    """Translates with a beam, in batches of sentences of similar length, and returns the tokens of
-    each sentence, in order; with fairseq's rules, which are in the folder's configuration."""
+) -> Callable[[int, int, Sequence[int]], list[Tensor]]:
+    """Translates some sentences with a beam, in batches of similar length, and returns the tokens
+    of each, in order; with fairseq's rules, which are in the folder's configuration."""
     from transformers import AutoModelForSeq2SeqLM
 
     model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=TYPES[precision]).eval().to(device)
     data_set = task.dataset(subset)
     sources = [data_set[i]["source"] for i in range(len(data_set))]
-    by_length = sorted(range(len(sources)), key=lambda i: len(sources[i]), reverse=True)
     pad, eos = task.source_dictionary.pad(), task.target_dictionary.eos()
 
     @torch.inference_mode()
-    def translate(beam: int, size: int) -> list[Tensor]:
+    def translate(beam: int, size: int, sentences: Sequence[int]) -> list[Tensor]:
         found = {}
+        by_length = sorted(sentences, key=lambda i: len(sources[i]), reverse=True)
         for start in range(0, len(by_length), size):
             numbers = by_length[start : start + size]
             inputs = torch.nn.utils.rnn.pad_sequence(
@@ -43,6 +43,6 @@ def build_transformers(
                 tokens = row[1:]  # the first is the decoder's start token
                 ends = tokens.eq(eos).nonzero()
                 found[i] = tokens[: int(ends[0])] if len(ends) else tokens
-        return [found[i] for i in range(len(sources))]
+        return [found[i] for i in sentences]
 
     return translate

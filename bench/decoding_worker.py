@@ -8,6 +8,7 @@ import time
 import traceback
 import warnings
 from collections import defaultdict
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -28,6 +29,7 @@ class Worker:
         self.references: list[str] = self._answer()
         self.seconds: dict[int, list[float]] = defaultdict(list)
         self.hypotheses: dict[int, list[str]] = {}
+        self.latencies: dict[int, list[float]] = defaultdict(list)
 
     def tune(self, beam: int) -> str:
         """Translates in batches of several sizes; returns the fastest size."""
@@ -39,6 +41,11 @@ class Worker:
         self._pipe.send(("translate", beam))
         seconds, self.hypotheses[beam] = self._answer()
         self.seconds[beam].append(seconds)
+
+    def one_by_one(self, beam: int, sentences: Sequence[int]) -> None:
+        """Translates sentences one at a time, and records how long each took."""
+        self._pipe.send(("one by one", beam, sentences))
+        self.latencies[beam].extend(self._answer())
 
     def stop(self) -> None:
         """Ends the process."""
@@ -60,25 +67,32 @@ def _work(pipe: Connection, setting: Setting) -> None:
     warnings.simplefilter("ignore")
     try:
         translate, sizes = build(setting)
-        pipe.send(references(setting))
-        size = sizes[0]
+        expected = references(setting)
+        pipe.send(expected)
+        size, everything = sizes[0], range(len(expected))
         while True:
-            order, beam = pipe.recv()
+            order, beam, *chosen = pipe.recv()
             if order == "stop":
                 return
             if order == "tune":
-                translate(beam, sizes[0])  # not measured: allocations and one-time work
-                size = min(sizes, key=lambda size: _timed(translate, beam, size)[0])
+                translate(beam, sizes[0], everything)  # not measured: allocations and one-time work
+                size = min(sizes, key=lambda size: _timed(translate, beam, size, everything)[0])
                 pipe.send(f"batches of {size}")
+            elif order == "one by one":
+                (sentences,) = chosen
+                translate(beam, 1, sentences[:1])  # not measured: the caches are another system's
+                pipe.send([_timed(translate, beam, 1, [i])[0] for i in sentences])
             else:
-                pipe.send(_timed(translate, beam, size))
+                pipe.send(_timed(translate, beam, size, everything))
     except EOFError:
         return  # the parent is gone
     except Exception:  # the parent shows any error
         pipe.send(RuntimeError(traceback.format_exc()))
 
 
-def _timed(translate: Any, beam: int, size: int) -> tuple[float, list[str]]:
+def _timed(
+    translate: Any, beam: int, size: int, sentences: Sequence[int]
+) -> tuple[float, list[str]]:
     started = time.perf_counter()
-    hypotheses = translate(beam, size)
+    hypotheses = translate(beam, size, sentences)
     return time.perf_counter() - started, hypotheses
