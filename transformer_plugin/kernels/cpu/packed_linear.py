@@ -38,10 +38,9 @@ def packed(layer: nn.Linear, x: Tensor) -> Tensor | None:
     return found.matrix if is_current else None
 
 
-def _is_packable(module: nn.Module) -> bool:
+def _is_packable(module: nn.Linear) -> bool:
     return (
-        isinstance(module, nn.Linear)
-        and is_exactly(module, nn.Linear)
+        is_exactly(module, nn.Linear)
         and not module.weight.is_inference()
         and onednn.packs(module.weight)
         and product_type(module.weight) == module.weight.dtype
@@ -56,11 +55,12 @@ def _is_on_cpu(model: nn.Module, rows: int) -> bool:
 def pack(model: nn.Module, rows: int) -> None:
     """See ``prepare_decoding``. The copies exist as long as their layers."""
     for module in model.modules():
-        if isinstance(module, nn.Linear) and _is_packable(module):
-            weight = module.weight
-            if packed(module, weight) is None:
-                matrix = onednn.pack(weight, rows)
-                _PACKED[module] = _Packed(matrix, weight.data_ptr(), weight._version)
+        if not isinstance(module, nn.Linear):
+            continue
+        weight = module.weight
+        if packed(module, weight) is None and _is_packable(module):
+            matrix = onednn.pack(weight, rows)
+            _PACKED[module] = _Packed(matrix, weight.data_ptr(), weight._version)
 
 
 def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
