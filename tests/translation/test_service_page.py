@@ -85,7 +85,7 @@ def test_the_map_its_scale_and_its_contrast(page, service):
     legend = found.find_element(By.CSS_SELECTOR, ".legend")
     assert f"{max(flat):.3f} (shades are square roots" in legend.text
     Select(found.find_element(By.ID, "shades")).select_by_visible_text("linear")
-    found.find_element(By.ID, "whole").click()
+    found.find_element(By.ID, "full-scale").click()
     assert [share for _, share in weights(found)] == pytest.approx(flat, abs=2e-3)
     assert "1.000 (shades are the weights)" in found.find_element(By.CSS_SELECTOR, ".legend").text
     assert not any("▁" in label for label, _ in found.execute_script(CELLS))

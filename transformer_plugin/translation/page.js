@@ -19,7 +19,7 @@ function say(text, bad = false) {
   get("status").classList.toggle("bad", bad);
 }
 
-/* The name of a language in English; a code that is none stays as it is. */
+/* The English name of a language; an unknown code is returned as it is. */
 function language(code) {
   try {
     return new Intl.DisplayNames(["en"], {type: "language"}).of(code);
@@ -40,7 +40,7 @@ function heatMap(part) {
   const bare = piece => piece.replace(/^▁(?=.)/, "").replace(/^▁$/, "␣");
   const columns = [...part.source.map(bare), "</s>"], rows = [...part.target.map(bare), "</s>"];
   const weights = chosen(part.attention), readout = make("output");
-  const largest = get("whole").checked ? 1 : Math.max(...weights.flat());
+  const largest = get("full-scale").checked ? 1 : Math.max(...weights.flat());
   const shade = get("shades").value === "root" ? Math.sqrt : x => x;
   const table = make("table"), head = table.createTHead().insertRow(), body = table.createTBody();
   const corner = head.insertCell();
@@ -89,7 +89,7 @@ function heatMap(part) {
   return found;
 }
 
-/* The words of a translation; those between its common beginning and end with another are marked. */
+/* A translation. All of its words are marked but the beginning and the end that `other` shares. */
 function compared(text, other) {
   const words = text.split(" "), others = other.split(" ");
   const shorter = Math.min(words.length, others.length);
@@ -107,11 +107,11 @@ function compared(text, other) {
 function alternatives(hypotheses) {
   const [best] = hypotheses, list = make("ol");
   for (const {translation, score, log_prob, tokens} of hypotheses) {
-    const entry = make("li"), share = 100 * Math.exp(log_prob - best.log_prob);
-    const times = share < 0.1 ? "below 0.1 %" : `${share.toPrecision(3)}\u00a0%`;
+    const entry = make("li"), percent = 100 * Math.exp(log_prob - best.log_prob);
+    const ratio = percent < 0.1 ? "below 0.1 %" : `${percent.toPrecision(3)}\u00a0%`;
     entry.append(compared(translation, best.translation), make("br"),
       make("span", `score ${score.toFixed(3)}; log P ${log_prob.toFixed(3)}, ${tokens} tokens`
-        + (hypotheses[0].log_prob === log_prob ? "" : `; ${times} of the first's P`), "small"));
+        + (log_prob === best.log_prob ? "" : `; ${ratio} of the first's P`), "small"));
     list.append(entry);
   }
   const details = make("details");
@@ -172,7 +172,7 @@ async function translate(event) {
     if (!response.ok) throw new Error(answer.error);
     shown = answer.translations;
     offerLayers();
-    document.querySelectorAll("details").forEach(node => node.remove());
+    get("results").replaceChildren();  // so that draw() opens the first result
     draw();
     say(`${((performance.now() - started) / 1000).toFixed(2)} s`);
   } catch (error) {
@@ -182,7 +182,7 @@ async function translate(event) {
 }
 
 get("form").addEventListener("submit", translate);
-for (const name of ["layer", "shades", "whole"]) get(name).addEventListener("change", draw);
+for (const name of ["layer", "shades", "full-scale"]) get(name).addEventListener("change", draw);
 get("text").addEventListener("keydown", event => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) get("form").requestSubmit();
 });

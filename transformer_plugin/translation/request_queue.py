@@ -23,8 +23,8 @@ class Job:
     nbest: int = 1
 
 
-Answer = list[dict[str, Any]]  # one a sentence
-Work = Callable[[list[Job]], list[Answer]]  # one a job
+Answer = list[dict[str, Any]]  # one per sentence
+Work = Callable[[list[Job]], list[Answer]]  # one per job
 
 
 class Stopped(Exception):

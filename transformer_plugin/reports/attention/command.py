@@ -16,7 +16,7 @@ from ...translation.attention_weights import KINDS
 from ...translation.command import sentences as lines_of
 from ...translation.loading import load_translator
 from ...translation.translator import Translator
-from .explained import Asked, Explained, explain, from_data, from_texts
+from .explained import Explained, InputSentence, explain, from_data, from_texts
 from .figure_choice import Choice
 from .page import page
 
@@ -89,12 +89,12 @@ def main(args: argparse.Namespace) -> None:
         if any("\ud800" <= letter <= "\udfff" for letter in text):  # undecoded bytes
             raise ValueError(f"--text {text!r} is not valid UTF-8: correct it")
     translator = load_translator(args)
-    asked = _asked(translator, args)
-    if not asked:
+    inputs = _inputs(translator, args)
+    if not inputs:
         raise ValueError("there is nothing to explain: every line is empty")
-    if not 1 <= args.figure_sentence <= len(asked):
-        raise ValueError(f"--figure-sentence must be between 1 and {len(asked)}")
-    found = list(explain(translator, asked, args.longest))
+    if not 1 <= args.figure_sentence <= len(inputs):
+        raise ValueError(f"--figure-sentence must be between 1 and {len(inputs)}")
+    found = list(explain(translator, inputs, args.longest))
     pictures = _pictures(choices, found[args.figure_sentence - 1])
     if args.weights:
         named: dict[str, Any] = arrays(found)  # none of them is savez's allow_pickle
@@ -127,7 +127,7 @@ def arrays(found: Sequence[Explained]) -> dict[str, np.ndarray]:
     return named
 
 
-def _asked(translator: Translator, args: argparse.Namespace) -> list[Asked]:
+def _inputs(translator: Translator, args: argparse.Namespace) -> list[InputSentence]:
     if args.text:
         return list(from_texts(translator, args.text, "text"))
     if args.input:

@@ -14,8 +14,8 @@ from ...translation.translator import Part, Translator
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A sentence to be explained.
+class InputSentence:
+    """A sentence to translate and show.
 
     Attributes:
         name: for the reader, such as ``test 17``.
@@ -56,7 +56,7 @@ class Explained:
         weights: None if the sentence is too long to show.
     """
 
-    asked: Asked
+    input: InputSentence
     source: list[str]
     target: list[str]
     source_words: list[int]
@@ -76,19 +76,21 @@ class Explained:
         return queries, self.read if kind == "decoder" else self.source
 
 
-def from_texts(translator: Translator, texts: Sequence[str], name: str) -> Iterator[Asked]:
+def from_texts(translator: Translator, texts: Sequence[str], name: str) -> Iterator[InputSentence]:
     """Raw sentences. Empty ones are skipped, and very long ones are split into parts."""
     for number, text in enumerate(texts, start=1):
         parts = translator.read(text)
         for i, (pieces, tokens) in enumerate(parts, start=1):
             if len(parts) == 1:
-                yield Asked(f"{name} {number}", text.strip(), pieces, tokens)
+                yield InputSentence(f"{name} {number}", text.strip(), pieces, tokens)
             else:
                 shown = translator.subwords.join(pieces)
-                yield Asked(f"{name} {number}, part {i}", shown, pieces, tokens)
+                yield InputSentence(f"{name} {number}, part {i}", shown, pieces, tokens)
 
 
-def from_data(translator: Translator, split: str, numbers: Sequence[int] | int) -> list[Asked]:
+def from_data(
+    translator: Translator, split: str, numbers: Sequence[int] | int
+) -> list[InputSentence]:
     """Sentences of a split of the binarised data.
 
     Args:
@@ -109,17 +111,19 @@ def from_data(translator: Translator, split: str, numbers: Sequence[int] | int) 
     return [_of_data(translator, data[n], f"{split} {n}") for n in chosen]
 
 
-def _of_data(translator: Translator, pair: dict[str, Tensor], name: str) -> Asked:
+def _of_data(translator: Translator, pair: dict[str, Tensor], name: str) -> InputSentence:
     source, target = translator.task.source_dictionary, translator.task.target_dictionary
     pieces = [source[i] for i in pair["source"].tolist()[:-1]]
     reference = None
     if pair["target"] is not None:
         written = [target[i] for i in pair["target"].tolist()[:-1]]
         reference = translator.subwords.join(written)
-    return Asked(name, translator.subwords.join(pieces), pieces, pair["source"], reference)
+    return InputSentence(name, translator.subwords.join(pieces), pieces, pair["source"], reference)
 
 
-def explain(translator: Translator, asked: Sequence[Asked], longest: int) -> Iterator[Explained]:
+def explain(
+    translator: Translator, inputs: Sequence[InputSentence], longest: int
+) -> Iterator[Explained]:
     """Translates the sentences, and computes the weights one sentence at a time.
 
     Args:
@@ -130,25 +134,28 @@ def explain(translator: Translator, asked: Sequence[Asked], longest: int) -> Ite
     """
     if len(translator.models) > 1:
         raise ValueError("--path is an ensemble: give one model, since each has its own attention")
-    beams = translator.search([sentence.tokens for sentence in asked])
-    for sentence, beam in zip(asked, beams, strict=True):
+    beams = translator.search([sentence.tokens for sentence in inputs])
+    for sentence, beam in zip(inputs, beams, strict=True):
         yield _explained(translator, sentence, beam, longest)
 
 
 def _explained(
-    translator: Translator, asked: Asked, beam: Sequence[dict[str, Tensor]], longest: int
+    translator: Translator,
+    sentence: InputSentence,
+    beam: Sequence[dict[str, Tensor]],
+    longest: int,
 ) -> Explained:
-    best, *_ = parts = [translator.part(asked.pieces, asked.tokens, found) for found in beam]
+    best, *_ = parts = [translator.part(sentence.pieces, sentence.tokens, found) for found in beam]
     length = max(len(best.source_tokens), len(best.target_tokens))
     weights = None
     if length <= longest:
         weights = attention_weights(translator.models[0], best.source_tokens, best.target_tokens)
     eos = translator.task.target_dictionary.eos_word
     return Explained(
-        asked,
-        [*asked.pieces, translator.task.source_dictionary.eos_word],
+        sentence,
+        [*sentence.pieces, translator.task.source_dictionary.eos_word],
         [*best.target, eos],
-        _words(asked.pieces, translator.subwords),
+        _words(sentence.pieces, translator.subwords),
         _words(best.target, translator.target_subwords),
         beam[0]["positional_scores"].tolist(),
         list(_hypotheses(translator, parts, beam)),

@@ -76,7 +76,7 @@ class Choice:
             ValueError: the sentence is too long, or there is no such layer or head.
         """
         if sentence.weights is None:
-            raise ValueError(f"{sentence.asked.name} is too long for a figure: raise --longest")
+            raise ValueError(f"{sentence.input.name} is too long for a figure: raise --longest")
         layers = sentence.weights.of(self.kind)
         if self.layer > layers.size(0):
             raise ValueError(f"--figure: no layer {self.layer}, the model has {layers.size(0)}")

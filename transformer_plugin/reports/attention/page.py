@@ -59,9 +59,9 @@ def pack(weights: AttentionWeights) -> bytes:
 
 def _entry(sentence: Explained) -> dict[str, Any]:
     return {
-        "name": sentence.asked.name,
-        "text": sentence.asked.text,
-        "reference": sentence.asked.reference,
+        "name": sentence.input.name,
+        "text": sentence.input.text,
+        "reference": sentence.input.reference,
         "source": {"pieces": sentence.source, "words": sentence.source_words},
         "target": {"pieces": sentence.target, "words": sentence.target_words},
         "log_probs": [round(log_prob, 4) for log_prob in sentence.log_probs],

@@ -69,7 +69,7 @@ def by_length(
     for longest in ends:
         lines = [i for i, length in enumerate(lengths) if shortest <= length <= longest]
         expected = [[references[i] for i in lines]]
-        scores = [metric.corpus_score([of[i] for i in lines], expected) for of in systems]
+        scores = [metric.corpus_score([texts[i] for i in lines], expected) for texts in systems]
         name = f"{shortest} to {longest}" if shortest < longest else str(longest)
         groups.append(
             LengthGroup(
@@ -99,8 +99,10 @@ def by_frequency(
     Raises:
         OSError: the training text cannot be read.
     """
-    expected, *found = [[_words(text, lowercase) for text in of] for of in (references, *systems)]
-    needed = {word for of in (expected, *found) for words in of for word in words}
+    expected, *found = [
+        [_words(text, lowercase) for text in texts] for texts in (references, *systems)
+    ]
+    needed = {word for sentences in (expected, *found) for words in sentences for word in words}
     frequency = _frequencies(training_text, needed, lowercase)
 
     def totals(sentences: Iterable[Counter[str]]) -> Counter[str]:
@@ -111,13 +113,13 @@ def by_frequency(
         return counts
 
     wanted = totals(expected)
-    given = [totals(of) for of in found]
-    right = [totals(a & b for a, b in zip(expected, of, strict=True)) for of in found]
+    given = [totals(system) for system in found]
+    right = [totals(a & b for a, b in zip(expected, system, strict=True)) for system in found]
     return [
         FrequencyGroup(
             name,
             wanted[name],
-            [100 * of[name] / wanted[name] for of in right],
+            [100 * system[name] / wanted[name] for system in right],
             [100 * r[name] / g[name] if g[name] else None
              for r, g in zip(right, given, strict=True)],
         )

@@ -100,13 +100,13 @@ def render(
 
 def _compared(comparison: dict[str, Any]) -> list[Compared]:
     return [
-        Compared(title(comparison, metric), rows(comparison, metric), _said(comparison, metric))
+        Compared(title(comparison, metric), rows(comparison, metric), _conclusions(comparison, metric))
         for metric in METRICS
     ]
 
 
-def _said(comparison: dict[str, Any], metric: str) -> list[str]:
-    """What the bootstrap says of each system but the baseline."""
+def _conclusions(comparison: dict[str, Any], metric: str) -> list[str]:
+    """What the bootstrap says about each system except the baseline."""
     baseline, *others = comparison["systems"]
     tested = comparison["tests"]["bootstrap"]["systems"][1:] if others else []
     lines = []
@@ -123,7 +123,7 @@ def _said(comparison: dict[str, Any], metric: str) -> list[str]:
 
 
 def _with_one_test_set(runs: list[Run]) -> list[list[Run]]:
-    """The runs that have translations, those with the same references together."""
+    """The runs that have translations, grouped by their references."""
     groups: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
         if run.sentences:
@@ -146,7 +146,7 @@ def _broken_down(runs: list[Run]) -> Breakdown:
 
 
 def _folded(checkpoints: Sequence[Checkpoint]) -> tuple[list[Checkpoint], list[Checkpoint]]:
-    """Those to show at once, and those to fold: of earlier epochs, or deleted."""
+    """The checkpoints to show, and those to fold: of earlier epochs, or deleted."""
 
     def is_old(checkpoint: Checkpoint) -> bool:
         return checkpoint.megabytes is None or bool(_NUMBERED.fullmatch(checkpoint.name))

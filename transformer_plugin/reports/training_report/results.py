@@ -60,7 +60,7 @@ def share(run: Run, phase: str) -> str:
 
 def results(runs: list[Run]) -> list[tuple[str, list[str]]]:
     """The rows of the table of results; those that no run has are omitted."""
-    table = [(name, [of(run) for run in runs]) for name, of in _RESULTS]
+    table = [(name, [value(run) for run in runs]) for name, value in _RESULTS]
     return [(name, values) for name, values in table if {*values} != {_NONE}]
 
 

@@ -120,12 +120,12 @@ def _take_settings(run: Run, checkpoint: Path) -> None:
 
 def _checkpoints(folder: Path, log: TrainingLog) -> list[Checkpoint]:
     sizes = {path.name: path.stat().st_size / 1e6 for path in folder.glob("*.pt")}
-    told = {saved.name: saved for saved in log.saved}
-    # Each save also writes these, which the log does not say.
-    told |= {name: saved for name, saved in _copies(log).items() if name in sizes}
+    logged = {saved.name: saved for saved in log.saved}
+    # Each save also writes these two, which the log does not mention.
+    logged |= {name: saved for name, saved in _copies(log).items() if name in sizes}
     found = [
         Checkpoint(name, sizes.pop(name, None), saved.epoch, saved.updates, saved.score)
-        for name, saved in told.items()
+        for name, saved in logged.items()
     ]
     return found + [Checkpoint(name, size) for name, size in sorted(sizes.items())]
 

@@ -73,7 +73,7 @@ def shown_settings(runs: list[Settings]) -> list[Setting]:
     options that no run uses, are omitted."""
     flat = [_flat(settings) for settings in runs]
     names = sorted({name for settings in flat for name in settings}.difference(_MAIN))
-    found = [Setting(name, [of.get(name) for of in flat]) for name in (*_MAIN, *names)]
+    found = [Setting(name, [settings.get(name) for settings in flat]) for name in (*_MAIN, *names)]
     return [
         setting
         for setting in found

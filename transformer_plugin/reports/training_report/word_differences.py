@@ -30,22 +30,23 @@ def differences(
     """
     texts = (reference, translation)
     tokens = [list(_TOKEN.finditer(text)) for text in texts]
-    words = [[token[0].lower() if lowercase else token[0] for token in of] for of in tokens]
+    words = [[token[0].lower() if lowercase else token[0] for token in side] for side in tokens]
     matcher = difflib.SequenceMatcher(None, words[0], words[1], autojunk=False)
     blocks = matcher.get_matching_blocks()
     found = []
-    for side, (text, of) in enumerate(zip(texts, tokens, strict=True)):
-        same = {block[side] + i for block in blocks for i in range(block.size)}
-        found.append(_spans(text, [(m.start(), m.end(), i not in same) for i, m in enumerate(of)]))
+    for number, (text, side) in enumerate(zip(texts, tokens, strict=True)):
+        same = {block[number] + i for block in blocks for i in range(block.size)}
+        spans = [(match.start(), match.end(), i not in same) for i, match in enumerate(side)]
+        found.append(_spans(text, spans))
     return found[0], found[1]
 
 
 def _spans(text: str, tokens: list[tuple[int, int, bool]]) -> list[Span]:
-    """Neighbouring tokens of one kind as one span; what is between two kinds has no mark."""
+    """Joins neighbouring tokens that differ into a span, and the text between such spans."""
     spans, end = [], 0
-    for differs, of in itertools.groupby(tokens, key=lambda token: token[2]):
-        run = list(of)
+    for differs, group in itertools.groupby(tokens, key=lambda token: token[2]):
         if differs:
+            run = list(group)
             first, last = run[0][0], run[-1][1]
             spans += [Span(text[end:first], False), Span(text[first:last], True)]
             end = last

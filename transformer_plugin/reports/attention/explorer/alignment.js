@@ -21,8 +21,8 @@ function alignment(panel, logProbs, say) {
         : heat(BEHIND_TEXT * shade(weight(s, chosen, i), panel.largest));
     }));
     const sum = s ? null : sides[0][chosen].members.reduce((total, i) => total + logProbs[i], 0);
-    const sure = s ? "" : `, probability ${Math.exp(sum).toFixed(2)}`;
-    say(`${mostOf(panel, s, chosen)}${sure}`);
+    const probability = s ? "" : `, probability ${Math.exp(sum).toFixed(2)}`;
+    say(`${strongest(panel, s, chosen)}${probability}`);
   }
 
   rove([nodes[1], nodes[0]]);

@@ -1,7 +1,7 @@
 "use strict";
 /* Weights as colours. A shade is the square root of a weight, so that small weights are visible. */
 
-/* On the screen the colours follow the theme; what is saved is for print. */
+/* Colours on the screen follow the theme; saved pictures have its light ones, for print. */
 const SCREEN = {ink: "var(--ink)", quiet: "var(--quiet)", line: "var(--line)", heat: "var(--heat)"};
 const PRINT = {ink: "#1b1d21", quiet: "#5b6068", line: "#d9d9d3", heat: "#0b4fa3"};
 const BEHIND_TEXT = 0.5;  // the strongest shade behind text that must stay readable

@@ -35,7 +35,7 @@ function drawControls(change) {
   get("next").disabled = sentence === SENTENCES.length - 1;
   for (const [name, id] of Object.entries(SWITCHES)) get(id).checked = state[name];
   get("marks").disabled = merged;
-  get("merged").parentNode.hidden = !HAS_PARTS;
+  get("merged").parentNode.hidden = !SPLITS_WORDS;
   get("marks").parentNode.hidden = !HAS_MARKS;
   get("least").value = least;
   get("least-value").textContent = least.toFixed(2);

@@ -64,7 +64,8 @@ function scaleLegend(largest, palette) {
   node.append(fade, makeSvg("rect", {x: 10.5, y: 0.5, width: 180, height: 12, fill: "url(#fade)",
     stroke: palette.line}));
   for (const [x, weight] of [[10, 0], [100, largest / 4], [190, largest]]) {
-    node.append(makeSvg("text", {x, y: 26, "text-anchor": "middle"}, weight ? shown(weight) : "0"));
+    node.append(makeSvg("text", {x, y: 26, "text-anchor": "middle"},
+      weight ? formatWeight(weight) : "0"));
   }
   return node;
 }

@@ -53,10 +53,10 @@ function drawAlignment() {
   get("alignment").replaceChildren();
   if (!weights) return;
   const chosen = get("alignment-layer").value, layer = chosen === "all" ? chosen : Number(chosen);
-  const shown = panel(state.sentence, weights, {kind: "encoder-decoder", layer, head: "mean",
+  const current = panel(state.sentence, weights, {kind: "encoder-decoder", layer, head: "mean",
     merged: state.merged, marks: state.marks});
-  get("alignment-caption").textContent = shown.title;
-  get("alignment").append(alignment(shown, SENTENCES[state.sentence].log_probs,
+  get("alignment-caption").textContent = current.title;
+  get("alignment").append(alignment(current, SENTENCES[state.sentence].log_probs,
     text => { get("alignment-readout").textContent = text; }));
 }
 
@@ -80,7 +80,7 @@ function draw(remember) {
   if (type === "radio") document.querySelector(`[name=${name}][value="${value}"]`)?.focus();
 }
 
-/* Takes over what the reader has chosen. */
+/* Applies the reader's choices and draws the page. */
 function change(choices, remember = false) {
   if (["sentence", "kind", "merged"].some(name => name in choices)) state.kept = null;
   Object.assign(state, choices);
@@ -103,11 +103,11 @@ async function show() {
   }
 }
 
-function saveAs(form) {
+function saveAs(format) {
   const {sentence, kind, layer, head, view} = state;
   const parts = view === "overview" ? ["all layers"] : ["layer", layer, "head", head];
   const name = [SENTENCES[sentence].name, kind, ...parts, view === "lines" ? "lines" : "map"];
-  save(form, name.join("-").replace(/\W+/g, "-"), currentPanel(), view, currentLines());
+  save(format, name.join("-").replace(/\W+/g, "-"), currentPanel(), view, currentLines());
 }
 
 async function start() {
@@ -120,8 +120,8 @@ async function start() {
     new Option("all layers", "all"));
   get("alignment-layer").value = String(layers);
   get("alignment-layer").addEventListener("change", drawAlignment);
-  for (const form of ["svg", "png", "csv"]) {
-    get(`save-${form}`).addEventListener("click", () => saveAs(form));
+  for (const format of ["svg", "png", "csv"]) {
+    get(`save-${format}`).addEventListener("click", () => saveAs(format));
   }
   listenToControls(change);
   document.querySelectorAll(".scrolled").forEach(noteWidth);

@@ -28,7 +28,7 @@ function heatMap(panel, room, say) {
       const cell = row.insertCell(), weight = map.weights[q * keys.length + k];
       if (panel.sees(q, k)) cell.style.background = heat(shade(weight, largest));
       else cell.className = "masked";
-      cell.setAttribute("aria-label", panel.sees(q, k) ? shown(weight) : "masked");
+      cell.setAttribute("aria-label", panel.sees(q, k) ? formatWeight(weight) : "masked");
       return cell;
     }));
   });

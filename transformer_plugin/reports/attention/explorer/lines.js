@@ -54,9 +54,9 @@ function linesView(panel, {least, kept, room, palette}, say, keep) {
         rect.setAttribute("fill-opacity", other ? BEHIND_TEXT * shade(weight, largest) : 0);
       });
     }));
-    if (s !== undefined) say(mostOf(panel, s, chosen));
+    if (s !== undefined) say(strongest(panel, s, chosen));
     else say(lines.length ? undefined : `No weight reaches ${least.toFixed(2)}: the largest is `
-      + `${shown(largestOf(panel))}. Move the slider to the left.`);
+      + `${formatWeight(largestOf(panel))}. Move the slider to the left.`);
   }
 
   const [longer, shorter] = queries.length >= keys.length ? nodes : [...nodes].reverse();

@@ -44,19 +44,19 @@ function visible(kind, i, j) {
 
 /* A weight in words: "“Hund” → “dog”: 0.532". */
 function inWords(panel, map, q, k) {
-  const weight = panel.sees(q, k) ? shown(map.weights[q * panel.keys.length + k]) : "masked";
+  const weight = panel.sees(q, k) ? formatWeight(map.weights[q * panel.keys.length + k]) : "masked";
   return `${quoted(panel.queries[q].name)} → ${quoted(panel.keys[k].name)}: ${weight}`;
 }
 
 /* What a word attends to most, or what attends to it: "“Hund” → “dog” 0.532, “the” 0.201".
    side: 0 for a query, 1 for a key; several heads are averaged. */
-function mostOf({queries, keys, maps}, side, chosen) {
+function strongest({queries, keys, maps}, side, chosen) {
   const others = side ? queries : keys;
   const list = others.map(({name}, i) => {
     const place = side ? i * keys.length + chosen : chosen * keys.length + i;
     return {name, weight: maps.reduce((sum, {weights}) => sum + weights[place], 0) / maps.length};
   }).sort((a, b) => b.weight - a.weight).slice(0, 4).filter(({weight}) => weight >= 0.0005);
-  const words = list.map(({name, weight}) => `${quoted(name)} ${shown(weight)}`).join(", ");
+  const words = list.map(({name, weight}) => `${quoted(name)} ${formatWeight(weight)}`).join(", ");
   const {name} = (side ? keys : queries)[chosen];
   return `${quoted(name)} ${side ? "←" : "→"} ${words || "nothing above 0.000"}`;
 }

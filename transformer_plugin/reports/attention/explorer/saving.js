@@ -1,5 +1,5 @@
 "use strict";
-/* What is shown, as a file: SVG, PNG or CSV, made here and downloaded from memory. */
+/* Saves what is shown as SVG, PNG or CSV. The browser makes the file; nothing is requested. */
 
 /* The picture with its title, for print: a white page and attributes that every program reads. */
 function figure(panel, view, lineOptions) {
@@ -45,7 +45,8 @@ function mapsFigure(panel, small) {
   return svg;
 }
 
-/* A row for each weight that is not masked. Places count from 0; they tell equal words apart. */
+/* A row for each weight that is not masked. Queries and keys have numbers, from 0, since a sentence
+   may repeat a word. */
 function table({queries, keys, maps, sees}) {
   const rows = [["layer", "head", "query", "key", "query_text", "key_text", "weight"]];
   for (const {layer, head, weights} of maps) {
@@ -77,11 +78,11 @@ function download(blob, name) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/* form: "svg", "png" or "csv"; name: of the file, without its ending. */
-async function save(form, name, panel, view, lineOptions) {
-  const drawn = form === "csv" ? null : figure(panel, view, lineOptions);
-  const blob = form === "png" ? await bitmap(drawn)
-    : form === "svg" ? new Blob([drawn.outerHTML], {type: "image/svg+xml"})
+/* format: "svg", "png" or "csv"; name: of the file, without its ending. */
+async function save(format, name, panel, view, lineOptions) {
+  const drawn = format === "csv" ? null : figure(panel, view, lineOptions);
+  const blob = format === "png" ? await bitmap(drawn)
+    : format === "svg" ? new Blob([drawn.outerHTML], {type: "image/svg+xml"})
       : new Blob([table(panel)], {type: "text/csv"});
-  download(blob, `${name}.${form}`);
+  download(blob, `${name}.${format}`);
 }

@@ -1,9 +1,9 @@
 "use strict";
-/* What the file holds: DATA, as Python wrote it, and the weights of each sentence, which are
-   unpacked when it is chosen. */
+/* What Python wrote into the file: facts and sentences, and the weights of each sentence, which are
+   unpacked when it is selected. */
 
-const DATA = JSON.parse(document.getElementById("data").textContent);
-const {about: ABOUT, sentences: SENTENCES} = DATA;
+const {about: ABOUT, sentences: SENTENCES} =
+  JSON.parse(document.getElementById("data").textContent);
 
 /* Queries and keys of a kind of attention: {pieces, words}, where words[i] is the number of the
    word that piece i belongs to. The decoder reads </s> first and then the pieces before. */
@@ -38,9 +38,9 @@ async function unpack(number) {
   return found;
 }
 
-/* The average over matrices of one size. */
+/* The mean of matrices of equal size. */
 function mean(all) {
   return all[0].map((_, i) => all.reduce((sum, weights) => sum + weights[i], 0) / all.length);
 }
 
-const shown = weight => weight.toFixed(3);
+const formatWeight = weight => weight.toFixed(3);

@@ -5,9 +5,9 @@ const MARK = /^▁|@@$/;  // of sentencepiece and of subword-nmt
 const bare = piece => piece.replace(MARK, "");
 const SIDES = SENTENCES.flatMap(({source, target}) => [source, target]);
 const HAS_MARKS = SIDES.some(({pieces}) => pieces.some(piece => MARK.test(piece)));
-const HAS_PARTS = SIDES.some(({words}) => words.some((word, i) => word === words[i - 1]));
+const SPLITS_WORDS = SIDES.some(({words}) => words.some((word, i) => word === words[i - 1]));
 
-/* The units of a row or column, {name, members}: members are the places of their subwords. */
+/* The units of a row or column, {name, members}: members are the indices of their subwords. */
 function units({pieces, words}, {merged, marks}) {
   const members = [];
   words.forEach((word, i) => {
@@ -18,8 +18,8 @@ function units({pieces, words}, {merged, marks}) {
   return members.map(places => ({name: name(places) || "␣", members: places}));
 }
 
-/* The weights of words: what a query gives to the subwords of a key is added up, and the subwords
-   of a query are averaged, so that a row still sums to 1. width: the number of keys in weights. */
+/* The weights of words: sums over the subwords of a key, means over the subwords of a query, so that
+   a row still sums to 1. width: the number of keys in weights. */
 function mergedWeights(weights, queries, keys, width) {
   const found = new Float32Array(queries.length * keys.length);
   queries.forEach(({members}, q) => keys.forEach((key, k) => {

@@ -1,6 +1,6 @@
 "use strict";
 
-/* Shows the values of a chart's lines that are nearest to the pointer, or to the arrow keys. */
+/* Shows the values of a chart's lines at the pointer; arrow keys move from update to update. */
 function watch(figure, chart) {
   const plot = figure.querySelector(".plot"), output = figure.querySelector("output");
   const resting = output.textContent;
@@ -17,7 +17,7 @@ function watch(figure, chart) {
   cursor.style.bottom = `${100 * bottom}%`;
   const updates = [...new Set(chart.lines.flatMap(line => line.points.map(point => point[0])))];
   updates.sort((a, b) => a - b);
-  let place = -1;  // in updates
+  let place = -1;  // index in updates
 
   const share = (value, [low, high], log) => log
     ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
