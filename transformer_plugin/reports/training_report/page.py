@@ -100,7 +100,9 @@ def render(
 
 def _compared(comparison: dict[str, Any]) -> list[Compared]:
     return [
-        Compared(title(comparison, metric), rows(comparison, metric), _conclusions(comparison, metric))
+        Compared(
+            title(comparison, metric), rows(comparison, metric), _conclusions(comparison, metric)
+        )
         for metric in METRICS
     ]
 
