@@ -14,15 +14,6 @@ def test_links_lead_to_pages(page):
         assert link.startswith("https://") or (page.parent / link).exists(), link
 
 
-def test_a_score_stands_on_one_page():
-    """Others link to it: of two, one is soon out of date."""
-    pages: dict[str, set[str]] = {}
-    for page in PAGES:
-        for figure in re.findall(r"(?<![\w.,])\d\d\.\d\d(?![\w.])", page.read_text("utf-8")):
-            pages.setdefault(figure, set()).add(page.name)
-    assert {figure: names for figure, names in pages.items() if len(names) > 1} == {}
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_of_the_repository_that_are_named_exist(page):
     parts = r"(?:transformer_plugin|data-prep|recipes|bench|tests|docs|examples)"
