@@ -26,8 +26,9 @@ def test_each_element_is_dropped_with_the_rate(function, rate, dtype):
 
 
 @BOTH
-def test_what_is_kept_is_scaled_and_gradients_follow(function):
-    y = torch.full((40, 50), 2.0, requires_grad=True)
+@pytest.mark.parametrize("shape", [(40, 50), (301, 333)], ids=["small", "for several threads"])
+def test_what_is_kept_is_scaled_and_gradients_follow(function, shape):
+    y = torch.full(shape, 2.0, requires_grad=True)
     out = function(y, 0.2)
     assert torch.equal(out.detach().unique(), torch.tensor([0.0, 2 / 0.8]))
     out.sum().backward()
@@ -41,6 +42,19 @@ def test_the_seed_decides(function):
         return function(torch.ones(100), 0.4)
 
     assert torch.equal(draw(), draw())
+
+
+def test_the_number_of_threads_changes_nothing():
+    def draw(threads):
+        torch.set_num_threads(threads)
+        torch.manual_seed(5)
+        return dropout(torch.ones(100_003), 0.4)
+
+    before = torch.get_num_threads()
+    try:
+        assert torch.equal(draw(1), draw(3))
+    finally:
+        torch.set_num_threads(before)
 
 
 @BOTH
