@@ -19,7 +19,7 @@ PLAN=() EXTRA=() WHOLE_RUN='' SUMMARY=''
 : "${DRY_RUN:=0}"        # 1: print the commands, run nothing
 : "${NODE_RANK:=0}"      # number of this machine, where several train together
 : "${VERBOSE:=0}"        # 1: show all that goes to the logs
-: "${GOMP_SPINCOUNT:=3000}"  # of OpenMP: how long threads spin before they sleep; shared cores need little
+: "${GOMP_SPINCOUNT:=3000}"  # turns that OpenMP's threads spin before they sleep; few, as cores are often shared
 export VERBOSE GOMP_SPINCOUNT
 
 # die MSG: print what is wrong and stop with status 2.

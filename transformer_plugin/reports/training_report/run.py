@@ -154,7 +154,9 @@ def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
         run.missing.append(f"{path}: not what recipes/score.sh writes ({error})")
         return
     if "no_tree" in run.scores:
-        run.missing.append("no sentences: their scores are those of translations, these are trees")
+        run.missing.append(
+            "no best and worst sentences: they are for translations, and these outputs are trees"
+        )
         return
     try:
         if reference is not None and reference.is_file():
