@@ -107,6 +107,9 @@ stage_decode() {
     run "${decode[@]}" --peers ctranslate2 --json "$OUT/decode.json"
     run env TRANSFORMER_PLUGIN_CUDA_GRAPHS=0 "${decode[@]}" --peers none \
         --json "$OUT/decode_without_graphs.json"
+    run python3 bench/kernels.py --path "$PACK/runs/plugin/averaged.pt" --precision bf16 \
+        --data-bin "$PACK/$DATA/data-bin" --device "$device" --only cuda/ --rounds 3 \
+        --json "$OUT/kernels.json"
 }
 
 stage_bleu() { bleu plugin; }

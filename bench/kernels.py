@@ -8,6 +8,7 @@ takes without the kernel: the ratio of the shortest times, and the median of the
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import statistics
 import tempfile
@@ -21,6 +22,7 @@ import torch
 import version_worker
 from training_data import write_synthetic
 
+from transformer_plugin.files import atomic_write
 from transformer_plugin.kernels.registry import REGISTRY
 
 
@@ -36,10 +38,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--path", help="a checkpoint: measure a search with it")
     parser.add_argument("--data-bin", help="of the search")
     parser.add_argument("--beam", type=int, default=4)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--only", nargs="*", help="parts of names of kernels")
     parser.add_argument(
         "--cpu-time", action="store_true", help="measure CPU time, for a machine that others use"
     )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
     args = parser.parse_args()
     args.folder = str(Path(__file__).resolve().parent.parent)
     return args
@@ -61,6 +65,8 @@ def measure(run: Callable[[], None], clock: Callable[[], float]) -> float:
     """Seconds that it takes."""
     started = clock()
     run()
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
     return clock() - started
 
 
@@ -87,10 +93,15 @@ def main() -> None:
                 seconds[name].append((without, measure(run, clock)))
     what = f"search, beam {args.beam}" if args.path else args.arch
     print(f"{what} {args.precision}, {torch.get_num_threads()} threads; times longer without:")
+    rows = []
     for name, pairs in seconds.items():
         shortest = min(without for without, _ in pairs) / min(full for _, full in pairs)
         median = statistics.median(without / full for without, full in pairs)
         print(f"{shortest:7.3f} {median:7.3f}  {name}")
+        rows.append({"kernel": name, "of_shortest": shortest, "median": median})
+    if args.json:
+        with atomic_write(args.json) as file:
+            file.write(f"{json.dumps(rows, indent=1)}\n")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ def training(job: dict[str, Any]) -> Callable[[], None]:
     from training_data import training_batches
     from training_systems import Setting, build
 
-    numbers = (job["arch"], job["precision"], "cpu", job["data_bin"], job["max_tokens"])
+    device = job.get("device", "cpu")
+    numbers = (job["arch"], job["precision"], device, job["data_bin"], job["max_tokens"])
     task, update = build(Setting("plugin", *numbers))
     batches = training_batches(task, job["max_tokens"], job["updates"])
 
@@ -30,6 +31,7 @@ def training(job: dict[str, Any]) -> Callable[[], None]:
 
 def search(job: dict[str, Any]) -> Callable[[], None]:
     """A search over the test set."""
+    import torch
     from fairseq import checkpoint_utils, tasks, utils
     from omegaconf import OmegaConf
 
@@ -38,16 +40,18 @@ def search(job: dict[str, Any]) -> Callable[[], None]:
     models, _, task = checkpoint_utils.load_model_ensemble_and_task([job["path"]], overrides)
     assert isinstance(task, tasks.FairseqTask)
     task.load_dataset("test")
+    device = torch.device(job.get("device", "cpu"))
+    for model in models:
+        model.to(device)
     options = OmegaConf.create({"beam": job["beam"], "lenpen": 0.6, "max_len_b": 200})
     generator = task.build_generator(models, options)
-    batches = list(
-        task.get_batch_iterator(
-            task.dataset("test"), max_tokens=50_000, max_positions=(1000, 1000)
-        ).next_epoch_itr(shuffle=False)
-    )
+    batches = task.get_batch_iterator(
+        task.dataset("test"), max_tokens=50_000, max_positions=(1000, 1000)
+    ).next_epoch_itr(shuffle=False)
+    moved = [utils.apply_to_sample(lambda tensor: tensor.to(device), batch) for batch in batches]
 
     def run() -> None:
-        for batch in batches:
+        for batch in moved:
             task.inference_step(generator, models, batch)
 
     return run

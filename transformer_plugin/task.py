@@ -8,7 +8,6 @@ from typing import Any, ClassVar, cast
 import torch
 from fairseq.data import FairseqDataset
 from fairseq.tasks import register_task
-from fairseq.tasks.translation import TranslationTask
 from omegaconf import DictConfig
 from torch import nn
 
@@ -30,13 +29,13 @@ from .search_options import (
     rules_of,
 )
 from .task_config import VaswaniTranslationConfig
-from .validation_chrf import chrf_counts, log_chrf, scored_texts
+from .validation_scores import ValidationScores
 
 logger = logging.getLogger(__name__)
 
 
 @register_task("vaswani_translation", dataclass=VaswaniTranslationConfig)
-class VaswaniTranslationTask(TranslationTask):
+class VaswaniTranslationTask(ValidationScores):
     """Translation of one language into another."""
 
     before_setup: ClassVar[Callable[[], None]] = staticmethod(lambda: None)  # set by training/
@@ -113,21 +112,6 @@ class VaswaniTranslationTask(TranslationTask):
                 found += training_deviations(cfg._get_root())
             _log_deviations("", found)
         return model
-
-    def valid_step(
-        self, sample: dict[str, Any], model: nn.Module, criterion: Any
-    ) -> tuple[Any, Any, dict[str, Any]]:
-        """As in fairseq; what ``--eval-bleu`` translates is also counted for chrF."""
-        with scored_texts() as texts:
-            loss, sample_size, log = super().valid_step(sample, model, criterion)
-        if texts:
-            log |= chrf_counts(*texts)
-        return loss, sample_size, log
-
-    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """As in fairseq, and chrF."""
-        super().reduce_metrics(logging_outputs, criterion)
-        log_chrf(logging_outputs)
 
     def get_batch_iterator(self, dataset: FairseqDataset, epoch: int = 1, **options: Any) -> Any:
         """As in fairseq, except for two deviations.

@@ -107,6 +107,8 @@ def test_a_rehearsal_of_what_needs_data(pack, tmp_path):
     assert {"stock", "plugin", "ctranslate2"} <= {row["system"] for row in found}
     without = json.loads((out / "decode_without_graphs.json").read_text())
     assert {row["system"] for row in without} == {"stock", "plugin"}
+    kernels = {row["kernel"] for row in json.loads((out / "kernels.json").read_text())}
+    assert "kernels/cuda/candidates.py" in kernels
     for system in ("plugin", "stock"):
         score = json.loads((out / f"bleu_{system}_0.05.json").read_text())
         assert score["system"] == system and score["updates"] > 0

@@ -1,3 +1,4 @@
-"""GPU kernels: attention without padding, packing on the host, decoding steps as CUDA graphs."""
+"""GPU kernels: attention without padding, packing on the host, decoding steps as CUDA graphs, the
+choice of the likeliest tokens."""
 
-from . import cuda_graph, host_packing, varlen_attention  # noqa: F401
+from . import candidates, cuda_graph, host_packing, varlen_attention  # noqa: F401
