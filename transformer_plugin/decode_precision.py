@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TypeVar
 
 import torch
 from torch import nn
 
+from .modules.int8_linear import Int8Linear
 from .modules.products import product_type
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -27,9 +27,9 @@ def fastest_on_gpu() -> str:
 def in_precision(model: Model, precision: str) -> Model:
     """Converts a model in place for decoding; it can no longer be trained.
 
-    ``int8`` is torch's dynamic quantisation: linear layers have 8-bit weights, their inputs are
-    quantised batch by batch, and everything else is in fp32. ``bf16`` rounds the weights, and
-    computes in fp32 on processors that multiply fp32 faster.
+    ``bf16`` rounds the weights, and computes in fp32 on processors that multiply fp32 faster.
+    ``int8`` is the same, but linear layers have 8-bit weights, and their inputs are rounded to 8
+    bits batch by batch (``Int8Linear``).
 
     Raises:
         ValueError: the model's device does not support the precision.
@@ -39,12 +39,17 @@ def in_precision(model: Model, precision: str) -> Model:
         raise ValueError("--decode-precision int8 is for CPUs: use fp16 or bf16 on a GPU")
     if precision == "fp16" and not on_gpu:
         raise ValueError("--decode-precision fp16 needs a GPU: use bf16 or int8 on a CPU")
-    if precision != "int8":
-        rounded = model.to(_TYPES[precision])
-        return rounded.to(product_type(next(rounded.parameters())))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch announces the move to torchao
-        quantised: Model = torch.ao.quantization.quantize_dynamic(
-            model.float(), {nn.Linear}, dtype=torch.qint8, inplace=True
-        )
-    return quantised
+    if precision == "int8":
+        _to_int8(model.float())
+        precision = "bf16"
+    rounded = model.to(_TYPES[precision])
+    return rounded.to(product_type(next(rounded.parameters())))
+
+
+def _to_int8(module: nn.Module) -> None:
+    """Replaces the linear layers; a subclass of ``nn.Linear`` may compute something else."""
+    for name, child in module.named_children():
+        if type(child) is nn.Linear:
+            setattr(module, name, Int8Linear(child))
+        else:
+            _to_int8(child)

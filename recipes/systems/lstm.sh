@@ -7,7 +7,7 @@ case $EXPERIMENT in
     *) : "${ARCH:=lstm_wiseman_iwslt_de_en}" ;;
 esac
 case $EXPERIMENT in
-    multi30k_*) : "${LEARNING_RATE:=0.004}" ;;  # valid perplexity after two epochs: docs/results.md
+    multi30k_*) : "${LEARNING_RATE:=0.004}" ;;  # docs/results.md
     *) : "${LEARNING_RATE:=0.0003125}" ;;
 esac
 learning() {

@@ -26,9 +26,11 @@ _CPU_ROWS = 64  # of logits that fit into the inner caches in float32
 def _supports(
     features: Tensor, project: Callable[[Tensor], Tensor], target: Tensor, epsilon: float
 ) -> bool:
+    projection = plain_projection(project)
     return (
         features.size(0) > 0
-        and plain_projection(project) is not None
+        and projection is not None
+        and projection.weight.is_floating_point()
         and not torch.compiler.is_compiling()
     )
 

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from ..modules.decoder import Decoder
 from ..search.decoder_state import logit_chunks
-from .cpu.onednn import affine
-from .cpu.packed_linear import packed
+from .cpu.packed_linear import packed, packed_linear
 from .plain_modules import plain_projection
 from .registry import kernel
 
@@ -25,7 +24,7 @@ def _supports(project: Callable[[Tensor], Tensor], features: Tensor) -> bool:
     return (
         features.size(0) > 0
         and projection is not None
-        and projection.weight.dtype == features.dtype
+        and (projection.weight.dtype == features.dtype or packed(projection, features) is not None)
         and not torch.is_grad_enabled()
         and not any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
     )
@@ -42,12 +41,12 @@ def small_chunks(
     weight = projection.weight
     room = _GPU_BYTES if features.is_cuda else _CPU_BYTES
     count = min(features.size(0), max(_LEAST_ROWS, room // (4 * weight.size(0))))
-    matrix = packed(projection, features)
-    buffer = features.new_empty(count if matrix is None else 0, weight.size(0))
+    is_packed = packed(projection, features) is not None
+    buffer = features.new_empty(0 if is_packed else count, weight.size(0))
     for start in range(0, features.size(0), count):
         part = features[start : start + count]
-        if matrix is None:
-            logits = torch.mm(part, weight.t(), out=buffer[: part.size(0)])
+        if is_packed:
+            logits = packed_linear(projection, part)
         else:
-            logits = affine(part, matrix, None)
+            logits = torch.mm(part, weight.t(), out=buffer[: part.size(0)])
         yield slice(start, start + part.size(0)), logits

@@ -10,7 +10,10 @@ from torch import nn
 from ..modules.attention import MultiHeadAttention
 from ..modules.attention_score import AttentionScore
 from ..modules.decoder import Decoder
+from ..modules.int8_linear import Int8Linear
 from ..modules.operation import is_exactly
+
+Linear = nn.Linear | Int8Linear
 
 
 def is_equation_1(module: nn.Module) -> bool:
@@ -25,12 +28,17 @@ def is_equation_1(module: nn.Module) -> bool:
     )
 
 
-def plain_projection(project: Callable[..., Any]) -> nn.Linear | None:
+def is_plain_linear(module: nn.Module) -> bool:
+    """Whether ``module`` is x W^T + b, in floating point or in 8 bits, and nothing else."""
+    return is_exactly(module, nn.Linear) or is_exactly(module, Int8Linear)
+
+
+def plain_projection(project: Callable[..., Any]) -> Linear | None:
     """The linear map without bias that ``project`` is, or that ``Decoder.output_layer`` applies
     and nothing else; None if ``project`` is something else."""
     owner = getattr(project, "__self__", None)
     found: Any = project
     if isinstance(owner, Decoder) and getattr(project, "__func__", None) is Decoder.output_layer:
         found = owner.output_projection
-    is_plain = isinstance(found, nn.Linear) and is_exactly(found, nn.Linear)
+    is_plain = isinstance(found, nn.Module) and is_plain_linear(found)
     return found if is_plain and found.bias is None else None

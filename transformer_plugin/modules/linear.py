@@ -13,7 +13,7 @@ def linear(layer: nn.Module, x: Tensor, relu: bool = False) -> Tensor:
     """x W^T + b, or its ReLU; ``[..., D]`` to ``[..., F]``.
 
     Args:
-        layer: ``nn.Linear`` with a bias, or its quantised replacement.
+        layer: ``nn.Linear`` with a bias, or ``Int8Linear``.
     """
     y: Tensor = layer(x)
     return F.relu(y) if relu else y

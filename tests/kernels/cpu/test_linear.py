@@ -79,10 +79,3 @@ def test_autocast_is_left_to_torch(monkeypatch):
     monkeypatch.setattr(processor, "is_amd", lambda: True)
     with torch.autocast("cpu", torch.bfloat16):
         assert linear(nn.Linear(6, 5), torch.randn(32, 6)).dtype == BF16
-
-
-def test_a_quantised_layer():
-    model = nn.Sequential(nn.Linear(32, 16))
-    quantised = torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8)
-    x = torch.randn(4, 32)
-    assert torch.equal(linear(quantised[0], x, relu=True), quantised[0](x).relu())

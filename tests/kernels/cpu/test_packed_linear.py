@@ -8,9 +8,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from transformer_plugin.kernels import logit_chunks as chunks
 from transformer_plugin.kernels.cpu import onednn, packed_linear
 from transformer_plugin.kernels.cpu.packed_linear import packed
 from transformer_plugin.modules.adam import AdamNumbers, AdamTensors, adam_update
+from transformer_plugin.modules.int8_linear import Int8Linear
 from transformer_plugin.modules.linear import linear
 from transformer_plugin.search.decoder_state import logit_chunks, prepare_decoding
 
@@ -82,6 +84,58 @@ def test_a_changed_weight_is_not_multiplied_by_its_old_copy(decoder):
         prepare_decoding(decoder, ROWS)
         assert packed(layer, x) is not None
         torch.testing.assert_close(linear(layer, x), changed, rtol=1e-2, atol=1e-2)
+
+
+@pytest.fixture
+def int8_layers():
+    """Layers in 8 bits, with a packed copy."""
+    layers = nn.ModuleList(
+        [Int8Linear(nn.Linear(64, 96)), Int8Linear(nn.Linear(64, 7, bias=False))]
+    )
+    with torch.no_grad():
+        prepare_decoding(nn.Sequential(layers, nn.LayerNorm(1)), ROWS)
+        if any(packed(layer, torch.empty(0)) is None for layer in layers):
+            pytest.skip("this processor has no use for it, or there is no C++ compiler")
+    return layers
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+@torch.inference_mode()
+def test_products_of_8_bits_are_those_of_the_plain_way(int8_layers, dtype):
+    bound = 2e-6 if dtype == torch.float32 else 8e-3
+    for layer in int8_layers:
+        for shape in ((1, 64), (ROWS, 64), (3, 5, 64)):
+            for shift in (-9.0, 0.0, 9.0):
+                for relu in (False, True):
+                    x = (torch.randn(shape) + shift).to(dtype)
+                    found, expected = linear(layer, x, relu), linear.plain(layer, x, relu)
+                    assert found.dtype == dtype and found.shape == expected.shape
+                    difference = (found - expected).abs().max()
+                    assert difference <= bound * expected.abs().max().clamp_min(1)
+
+
+@torch.no_grad()
+def test_rows_that_are_not_contiguous_nan_and_other_weights_in_8_bits(int8_layers):
+    layer = int8_layers[0]
+    rows = torch.randn(64, ROWS).t()
+    torch.testing.assert_close(linear(layer, rows), linear.plain(layer, rows), rtol=0, atol=1e-5)
+    for fault in (torch.nan, torch.inf):
+        faulty = rows.clone()
+        faulty[3, 5] = fault
+        assert linear(layer, faulty).isnan().all() and linear.plain(layer, faulty).isnan().all()
+    layer.weight.neg_()
+    assert packed(layer, rows) is None and linear(layer, rows).equal(linear.plain(layer, rows))
+
+
+def test_logits_of_8_bits_come_in_chunks(int8_layers, monkeypatch):
+    monkeypatch.setattr(chunks, "_CPU_BYTES", 1)
+    monkeypatch.setattr(chunks, "_LEAST_ROWS", 16)
+    features = torch.randn(ROWS, 64)
+    with torch.no_grad():
+        found = list(logit_chunks(int8_layers[1], features))
+        assert [rows.stop - rows.start for rows, _ in found] == [16, 16, 8]
+        for rows, logits in found:
+            torch.testing.assert_close(logits, int8_layers[1](features[rows]), rtol=0, atol=1e-5)
 
 
 def test_gradients_hooks_and_other_types_go_by_the_plain_way(decoder):

@@ -4,17 +4,20 @@ kernel a search takes 1.03 times as long in fp32, 1.05 in bf16 (``bench/kernels.
 from __future__ import annotations
 
 import weakref
+from ctypes import byref, c_float, c_int32, c_int64
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from ...modules.int8_linear import Int8Linear
 from ...modules.linear import linear
-from ...modules.operation import is_exactly
 from ...modules.products import product_type
 from ...search.decoder_state import prepare_decoding
+from ..plain_modules import Linear, is_plain_linear
 from ..registry import kernel
 from . import onednn
+from .library import SUFFIXES, address, is_supported, kernels
 
 
 class _Packed(NamedTuple):
@@ -25,25 +28,28 @@ class _Packed(NamedTuple):
     version: int
 
 
-_PACKED: weakref.WeakKeyDictionary[nn.Linear, _Packed] = weakref.WeakKeyDictionary()
+_PACKED: weakref.WeakKeyDictionary[Linear, _Packed] = weakref.WeakKeyDictionary()
 
 
-def packed(layer: nn.Linear, x: Tensor) -> Tensor | None:
+def packed(layer: Linear, x: Tensor) -> Tensor | None:
     """The packed weight of ``layer``, for a product with ``x``; None if there is none or if the
     weight has changed since."""
     weight, found = layer.weight, _PACKED.get(layer)
-    if found is None or x.dtype != weight.dtype or torch.is_grad_enabled():
+    fits = x.dtype in SUFFIXES if weight.dtype == torch.int8 else x.dtype == weight.dtype
+    if found is None or not fits or torch.is_grad_enabled():
         return None
     is_current = (found.address, found.version) == (weight.data_ptr(), weight._version)
     return found.matrix if is_current else None
 
 
-def _is_packable(module: nn.Linear) -> bool:
+def _is_packable(layer: Linear) -> bool:
+    weight = layer.weight
     return (
-        is_exactly(module, nn.Linear)
-        and not module.weight.is_inference()
-        and onednn.packs(module.weight)
-        and product_type(module.weight) == module.weight.dtype
+        is_plain_linear(layer)
+        and not weight.is_inference()
+        and onednn.packs(weight)
+        and product_type(weight) == weight.dtype
+        and (isinstance(layer, nn.Linear) or is_supported(layer.scale, weight.size(1)))
     )
 
 
@@ -54,27 +60,42 @@ def _is_on_cpu(model: nn.Module, rows: int) -> bool:
 @kernel(prepare_decoding, _is_on_cpu)
 def pack(model: nn.Module, rows: int) -> None:
     """See ``prepare_decoding``. The copies exist as long as their layers."""
-    for module in model.modules():
-        if not isinstance(module, nn.Linear):
+    for layer in model.modules():
+        if not isinstance(layer, Linear):
             continue
-        weight = module.weight
-        if packed(module, weight) is None and _is_packable(module):
+        weight = layer.weight
+        row = torch.empty(0) if weight.dtype == torch.int8 else weight
+        if packed(layer, row) is None and _is_packable(layer):
             matrix = onednn.pack(weight, rows)
-            _PACKED[module] = _Packed(matrix, weight.data_ptr(), weight._version)
+            _PACKED[layer] = _Packed(matrix, weight.data_ptr(), weight._version)
 
 
 def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
     return (
-        isinstance(layer, nn.Linear)
+        isinstance(layer, Linear)
         and packed(layer, x) is not None
-        and is_exactly(layer, nn.Linear)
+        and is_plain_linear(layer)
         and not torch.is_autocast_enabled("cpu")
     )
 
 
-@kernel(linear, _supports)
-def packed_linear(layer: nn.Linear, x: Tensor, relu: bool = False) -> Tensor:
+@kernel(linear, _supports, stands_for=[Int8Linear])
+def packed_linear(layer: Linear, x: Tensor, relu: bool = False) -> Tensor:
     """See ``linear``."""
     matrix = packed(layer, x)
     assert matrix is not None
-    return onednn.affine(x, matrix, layer.bias, relu)
+    if isinstance(layer, nn.Linear):
+        return onednn.affine(x, matrix, layer.bias, relu)
+    rows = x.contiguous().view(-1, x.size(-1))
+    y = onednn.int8_affine(_quantised(rows), matrix, layer.scale, layer.bias, x.dtype, relu)
+    return y.view(*x.shape[:-1], -1)
+
+
+def _quantised(x: Tensor) -> onednn.Quantised:
+    """See ``quantise`` in ``modules/int8_linear.py``."""
+    steps = torch.empty_like(x, dtype=torch.uint8)
+    scale, zero_point = c_float(), c_int32()
+    getattr(kernels(), f"quantise_{SUFFIXES[x.dtype]}")(
+        *(address(x), c_int64(x.numel()), address(steps)), byref(scale), byref(zero_point)
+    )
+    return onednn.Quantised(steps, scale.value, zero_point.value)
