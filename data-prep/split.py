@@ -32,8 +32,8 @@ def split_pairs(pairs: list[Pair], valid: int, test: int, seed: int) -> dict[str
     if len(groups) <= valid + test:
         raise BadInput(
             f"{len(groups):,} different source sentences are not enough for "
-            f"{valid:,} in valid, {test:,} in test, and any in train: give less by "
-            "--valid and --test"
+            f"{valid:,} in valid, {test:,} in test, and any in train: lower "
+            "--valid or --test"
         )
     shuffled = list(groups.values())
     stream = random.Random(seed)

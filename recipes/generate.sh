@@ -29,6 +29,7 @@ fi
 
 checkpoint="$RUN_DIR/checkpoints/averaged.pt"
 stage generate --output "$RUN_DIR/generate.log" --input "$checkpoint" --input "$DATA_DIR/data-bin" \
+    --input "$REPO/transformer_plugin/modules" --input "$REPO/transformer_plugin/search" \
     --stdout "$RUN_DIR/generate.log" --about "the $EVALUATE set, beam $BEAM" \
     ${exactness[@]+"${exactness[@]}"} -- fairseq-generate "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \

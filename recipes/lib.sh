@@ -81,8 +81,12 @@ load_experiment() {
         die "SYSTEM is '$SYSTEM': expected transformer, convs2s or lstm"
     # shellcheck source=/dev/null
     . "$REPO/recipes/systems/$SYSTEM.sh"
+    local given=${SOURCE:-}-${TARGET:-}
     # shellcheck source=/dev/null
     . "$REPO/recipes/experiments/$1.sh"
+    [[ $given != "${TARGET:-}-${SOURCE:-}" || $given == - ]] ||
+        die "recipes/experiments/$1.sh translates $SOURCE to $TARGET, whatever SOURCE and TARGET are:" \
+            "for $given write an experiment of its own (docs/language-pair.md)"
     : "${DATA_DIR:=$RUN_DIR}"
     [[ $SYSTEM == transformer ]] || RUN_DIR+="/$SYSTEM"
     : "${BASE:=}"       # checkpoint of another run: its model is fine-tuned (docs/fine-tuning.md)

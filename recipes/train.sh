@@ -26,7 +26,8 @@ needs SOURCE TARGET ARCH
 # shellcheck source=recipes/processes.sh
 . "$REPO/recipes/processes.sh"
 : "${PRECISION:=$half}"  # fp32 on a CPU, bf16 on a GPU, fp16 on one before Ampere
-whole_numbers ${MAX_TOKENS:+MAX_TOKENS} ${UPDATE_TOKENS:+UPDATE_TOKENS}
+whole_numbers ${MAX_TOKENS:+MAX_TOKENS} ${UPDATE_TOKENS:+UPDATE_TOKENS} \
+    ${MAX_EPOCH:+MAX_EPOCH} ${MAX_UPDATE:+MAX_UPDATE}
 [[ -n ${MAX_TOKENS:-} || -z $UPDATE_TOKENS ]] || choose_batch
 needs MAX_TOKENS
 ((MAX_TOKENS)) || die "MAX_TOKENS is 0: expected 1 at least"
@@ -83,14 +84,14 @@ about="$ARCH${BASE:+ from ${BASE#"$PWD/"}}"
 about+=", $PRECISION${MAX_EPOCH:+, $MAX_EPOCH epochs}${MAX_UPDATE:+, $MAX_UPDATE updates}"
 ((devices == 1)) || about+=", $devices processes"
 stage train --output "$RUN_DIR/checkpoints/checkpoint_last.pt" --input "$DATA_DIR/data-bin" \
-    ${base[@]+"${base[@]}"} --log "$RUN_DIR/train.log" --resumes --about "$about" \
+    --input "$REPO/transformer_plugin/modules" ${base[@]+"${base[@]}"} --log "$RUN_DIR/train.log" --resumes --about "$about" \
     ${launch_env[@]+"${launch_env[@]}"} ${exactness[@]+"${exactness[@]}"} -- \
     ${launch[@]+"${launch[@]}"} fairseq-train "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
     --arch "$ARCH" "${learning[@]}" \
     --max-tokens "$MAX_TOKENS" --update-freq "$update_freq" \
-    --seed "$SEED" --num-workers "$loaders" --no-progress-bar --log-format simple --log-interval 50 \
+    --seed "$SEED" --num-workers "$loaders" --no-progress-bar --log-format simple --log-interval 10 \
     --save-dir "$RUN_DIR/checkpoints" \
     ${flags[@]+"${flags[@]}"} ${TRAIN_FLAGS[@]+"${TRAIN_FLAGS[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}
 perform

@@ -34,8 +34,8 @@ def resolve(prefixes: str, split: str, language: str) -> list[Path]:
         plain, packed = Path(f"{prefix}.{language}"), Path(f"{prefix}.{language}.gz")
         if not plain.is_file() and not packed.is_file():
             raise BadInput(
-                f"there is neither {plain} nor {packed}: --{split} is the part of the "
-                "name before the language"
+                f"there is neither {plain} nor {packed}: of {split}, give the name without "
+                f".{language}, as own/{split} for own/{split}.{language}"
             )
         paths.append(plain if plain.is_file() else packed)
     return paths

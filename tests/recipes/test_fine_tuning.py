@@ -86,7 +86,7 @@ def test_a_model_of_another_kind_is_refused(base):
     state = load(base / "checkpoints/averaged.pt")
     own = dict(state["cfg"]["model"])
     check_model("base.pt", state, own | {"dropout": 0.7, "_name": "vaswani_base"})
-    with pytest.raises(CheckpointError, match="base model has num_heads 4, and not num_h"):
+    with pytest.raises(CheckpointError, match="its model has num_heads 4, and not num_h"):
         check_model("base.pt", state, own | {"num_heads": 8})
 
 

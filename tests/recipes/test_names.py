@@ -27,7 +27,10 @@ def test_an_experiment_is_a_name_of_the_list(verb, name):
     assert line.startswith(f"{verb}.sh: there is no experiment '{name}'; did you mean toy? known: ")
 
 
-@pytest.mark.parametrize("variable", ["UPDATE_TOKENS", "MAX_TOKENS", "NODE_RANK", "NODES", "GPUS"])
+@pytest.mark.parametrize(
+    "variable",
+    ["UPDATE_TOKENS", "MAX_TOKENS", "NODE_RANK", "NODES", "GPUS", "MAX_EPOCH", "MAX_UPDATE"],
+)
 @pytest.mark.parametrize("value", ["X[$(touch {})]", "1+1", "08", "x", "-1"])
 def test_what_is_no_number_is_refused_before_arithmetic(tmp_path, variable, value):
     value = value.format(tmp_path / "ran")
@@ -44,3 +47,16 @@ def test_a_recipe_refuses_a_misspelt_variable(verb):
 
 def test_a_wrong_value_of_a_late_stage_is_refused_before_the_first_begins():
     assert refused("run", "toy", PRECISION="fp8").startswith("run.sh: PRECISION is 'fp8'")
+
+
+def test_an_architecture_that_does_not_exist_is_refused_before_the_data_is_prepared():
+    line = refused("run", "toy", ARCH="vaswani_tinny")
+    assert (
+        line == "run.sh: ARCH is 'vaswani_tinny', which does not exist; did you mean vaswani_tiny?"
+    )
+
+
+def test_the_other_direction_is_another_experiment():
+    line = refused("run", "toy", SOURCE="de", TARGET="en")
+    assert line.startswith("run.sh: recipes/experiments/toy.sh translates en to de")
+    assert "for de-en write an experiment of its own" in line

@@ -36,7 +36,8 @@ def commands(text):
 
 RUNS = [(name, {}) for name in EXPERIMENTS if not name.startswith("parsing_")]
 DROPOUTS = {  # other than the paper's for its base model; the big one's is in Table 3
-    "multi30k_en_de": 0.2, "multi30k_en_fr": 0.2, "iwslt14_de_en": 0.3, "wmt14_en_de_big": 0.3,
+    "multi30k_en_de": 0.2, "multi30k_en_fr": 0.2, "multi30k_table2": 0.2,
+    "iwslt14_de_en": 0.3, "wmt14_en_de_big": 0.3,
 }  # fmt: skip
 RUNS += [("table3", {"ROW": row}) for row in ("D1", "D3", "big")]
 
@@ -211,8 +212,10 @@ def test_training_goes_on_in_the_same_log_and_its_failure_is_seen(tmp_path):
     recipe("train.sh", "toy", **knobs, MAX_EPOCH="3")
     assert epochs() == ["3"]
     assert "already done" in recipe("train.sh", "toy", **knobs, MAX_EPOCH="3").stderr
-    recipe("train.sh", "toy", **knobs, MAX_EPOCH="4")
+    longer = recipe("train.sh", "toy", **knobs, MAX_EPOCH="4").stderr
     assert epochs() == ["3", "4"]
+    assert "train: settings changed since it was done; continuing from what is there" in longer
+    assert longer.rstrip().endswith(f"To start anew: rm -r {data.parent}/checkpoints")
 
 
 @pytest.mark.parametrize("name", [e for e in EXPERIMENTS if e.startswith("parsing_")])

@@ -176,4 +176,5 @@ def main(args: argparse.Namespace) -> None:
         paths = last_checkpoints(args.checkpoints, args.last, args.by, args.allow_fewer)
     save(average(paths, args.ema), args.output)
     names = ", ".join(Path(path).name for path in paths)
-    print(f"mean of {len(paths)} checkpoints ({names}): {shown_path(Path(args.output))}")
+    number = f"{len(paths)} checkpoint{'s' * (len(paths) > 1)}"
+    print(f"mean of {number} ({names}): {shown_path(Path(args.output))}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..checkpoint_error import CheckpointError
+from ..files import shown_path
 from .safe_loading import load_header
 
 logger = logging.getLogger(__name__)
@@ -59,13 +60,14 @@ def last_checkpoints(
                 numbered.setdefault(saved.updates, saved.path)
         numbered = dict(sorted(numbered.items()))
     if len(numbered) < count:
-        text = f"{folder}: {count} checkpoints by {by} were requested, {len(numbered)} exist"
+        are = "is 1 checkpoint" if len(numbered) == 1 else f"are {len(numbered)} checkpoints"
+        text = f"{shown_path(folder)}: there {are} by {by}, not {count}"
         if not numbered or not allow_fewer:
             raise CheckpointError(
                 f"{text} ({_NAMES[by].pattern}); average fewer, or keep more with"
                 " --keep-interval-updates or --keep-last-epochs"
             )
-        logger.warning("%s: all of them are averaged", text)
+        logger.warning("%s: averaging what there is", text)
     chosen = list(numbered)[-count:]
     for one, next_one in pairwise(chosen):
         if interval and next_one - one != interval:

@@ -8,3 +8,6 @@ import os
 
 if os.environ.get("TRANSFORMER_PLUGIN_KERNELS", "1") != "0":
     from . import chunked_loss, cpu, cuda, fused_adam, fused_attention, logit_chunks  # noqa: F401
+    from .registry import warn_of_changes
+
+    warn_of_changes()

@@ -30,6 +30,7 @@ class Registered(NamedTuple):
 
 
 REGISTRY: list[Registered] = []
+_off: dict[str, list[str]] = {}  # what has changed, and the files of the kernels that are off
 
 
 def kernel(
@@ -41,7 +42,7 @@ def kernel(
         supports: see ``Implementation``.
         stands_for: plain functions and classes that it replaces besides the operation, including
             those that they call. If one has changed since the kernel was written (see
-            ``fingerprint``), the kernel is not used, and a warning is logged.
+            ``fingerprint``), the kernel is not used; see ``warn_of_changes``.
     """
 
     def register(function: Function) -> Function:
@@ -52,9 +53,18 @@ def kernel(
         REGISTRY.append(found)
         changed = changed_since(closure(found.stands_for))
         if changed:
-            logger.warning("%s has changed; its kernel in %s is off", ", ".join(changed), path)
+            _off.setdefault(", ".join(changed), []).append(path)
         else:
             operation.implementations.append(found.kernel)
         return function
 
     return register
+
+
+def warn_of_changes() -> None:
+    """Logs a warning for each change of plain functions, with the kernels that are off."""
+    for changed, paths in _off.items():
+        kernels = "kernel" if len(paths) == 1 else "kernels"
+        verb = "is" if len(paths) == 1 else "are"
+        found = (changed, kernels, ", ".join(paths), verb)
+        logger.warning("%s has changed; its %s in %s %s off", *found)

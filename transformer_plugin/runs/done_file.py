@@ -9,7 +9,11 @@ from typing import Any
 
 from ..files import atomic_write, checksum
 
-IGNORED = (".log", ".partial")  # in a folder: files that may change without changing the result
+IGNORED = (
+    ".log",
+    ".partial",
+    ".pyc",
+)  # in a folder: files that may change without changing the result
 
 
 class DoneFile:
@@ -34,14 +38,34 @@ class DoneFile:
         settings = json.loads(json.dumps(settings))  # tuples become lists, as in the file
         self._wanted = {"settings": settings, "inputs": checksums(inputs)}
 
+    def changes(self) -> list[str]:
+        """What has changed since the stage was done: names of inputs, or "settings"; nothing if it
+        was never done."""
+        record = self._record()
+        if record is None:
+            return []
+        then, now = record["inputs"], self._wanted["inputs"]
+        names = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
+        return names + ["settings"] * (record["settings"] != self._wanted["settings"])
+
     def is_current(self, outputs: Iterable[Path]) -> bool:
         """Whether the stage made these very outputs from these very inputs and settings."""
+        record = self._record()
+        if record is None or self.changes():
+            return False
+        try:
+            return bool(record["outputs"] == checksums(outputs))
+        except FileNotFoundError:
+            return False
+
+    def _record(self) -> dict[str, Any] | None:
+        """The file's contents; None if there is none, or a damaged one."""
         try:
             record = dict(json.loads(self.path.read_text(encoding="utf-8")))
-            outputs_then = record.pop("outputs")
-            return bool(record == self._wanted and outputs_then == checksums(outputs))
+            whole = isinstance(record["inputs"], dict) and {"settings", "outputs"} <= record.keys()
+            return record if whole else None
         except (FileNotFoundError, LookupError, TypeError, ValueError):
-            return False
+            return None
 
     def clear(self) -> None:
         """The outputs are about to change."""

@@ -16,6 +16,12 @@ _EXCEPTION = re.compile(r"^(?:\[rank\d+\]: ?)?((?:\w+\.)*\w*(?:Error|Exception|I
 _MESSAGE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| |^(INFO|DEBUG):|Warning: ")
 
 
+def is_crash(message: str) -> bool:
+    """Whether a ``failure_message`` is an exception, or nothing at all: not a refusal, which the
+    same command would meet again."""
+    return not message or _EXCEPTION.match(message) is not None
+
+
 def failure_message(log: Path, start: int) -> str:
     """The exception, the usage error or the last line of a command, loggers' messages aside; "" if
     there is none.

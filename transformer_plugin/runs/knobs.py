@@ -8,9 +8,10 @@ one is taken for a mistake.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
+from ..presets import PRESETS
 from .spelling import did_you_mean, distance
 
 _DEFAULT = re.compile(r'"\$\{([A-Z][A-Z0-9_]*):=')
@@ -18,14 +19,15 @@ _SOURCED = re.compile(r'^\. "\$REPO/recipes/experiments/(\w+)\.sh"$', re.MULTILI
 _LONG = 6  # characters from which on a name is unlike those of other programs
 
 
-def check_names(experiment: str, recipes: Path, environment: Iterable[str]) -> None:
-    """Checks the name of an experiment and the names of the variables that are set.
+def check_names(experiment: str, recipes: Path, environment: Mapping[str, str]) -> None:
+    """Checks the name of an experiment, of an architecture, and of the variables that are set.
 
     Args:
         recipes: folder of the scripts.
 
     Raises:
-        ValueError: there is no such experiment, or a variable is misspelt; says what was meant.
+        ValueError: there is no such experiment or architecture, or a variable is misspelt; says
+            what was meant.
     """
     known = sorted(path.stem for path in (recipes / "experiments").glob("*.sh"))
     if experiment not in known:
@@ -33,6 +35,12 @@ def check_names(experiment: str, recipes: Path, environment: Iterable[str]) -> N
         raise ValueError(
             f"there is no experiment '{experiment}';{f' {meant}' if meant else ''} known:"
             f" {' '.join(known)} (one file each in recipes/experiments/)"
+        )
+    architecture = environment.get("ARCH", "")
+    if architecture.startswith("vaswani_") and architecture not in PRESETS:
+        meant = did_you_mean(architecture, list(PRESETS))
+        raise ValueError(
+            f"ARCH is '{architecture}', which does not exist{f'; {meant}' if meant else ''}"
         )
     knobs = knobs_of(experiment, recipes)
     for variable in sorted(set(environment) - knobs):

@@ -20,8 +20,10 @@ PACKAGES = (
 
 
 def code() -> dict[str, Any]:
-    """The commit of the repository, and whether its files differ from it; None where unknown."""
-    commit, changes = _printed("git", "rev-parse", "HEAD"), _printed("git", "status", "--porcelain")
+    """The commit of the repository, and whether its files differ from it, new ones aside: None
+    where unknown."""
+    commit = _printed("git", "rev-parse", "HEAD")
+    changes = _printed("git", "status", "--porcelain", "--untracked-files=no")
     return {"commit": commit, "changed": None if changes is None else changes != ""}
 
 

@@ -18,6 +18,7 @@ from ..lock import file_lock
 from ..reports.summary import summary
 from . import manifest
 from .done_file import DoneFile
+from .failure import is_crash
 from .knobs import check_names
 from .machine import usable_gpus
 from .output import run
@@ -117,6 +118,8 @@ class Recipe:
                 self._note(f"{name}: already done")
                 return 0
             self._tell_start(commands)
+            if last.continues:
+                self._tell_changes(last, done_file.changes())
             done_file.clear()
             remove_unfinished(last.output)
             status = self._run(name, commands)
@@ -149,11 +152,21 @@ class Recipe:
         where = f" (log: {shown_path(log)})" if log is not None else ""
         self._note(f"{commands[-1].stage}{f': {about}' if about else ''}{where}")
 
+    def _tell_changes(self, command: Command, changes: list[str]) -> None:
+        """Says that what is there was made otherwise, and is not made anew."""
+        assert command.output is not None
+        if changes:
+            self._note(
+                f"{command.stage}: {', '.join(changes)} changed since it was done; continuing from"
+                f" what is there. To start anew: rm -r {shown_path(command.output.parent)}"
+            )
+
     def _tell_failure(self, command: Command, status: int, message: str) -> None:
         """Says in one line what went wrong, unless the plugin's own tool has done so."""
         logged = command.log is not None or command.stdout is not None
         where = f"; log: {shown_path(command.messages)}" if logged else ""
-        again = "; the same command continues from the last checkpoint" * command.continues
+        can_continue = command.continues and is_crash(message)
+        again = "; the same command continues from the last checkpoint" * can_continue
         if status == INTERRUPTED:
             by = f" by {self.supervisor.signal}" if self.supervisor.signal else ""
             self._note(f"{command.stage} was stopped{by}{again}")

@@ -12,6 +12,7 @@ from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationTask
 
 from ..checkpoint_error import CheckpointError
+from ..checkpoints.safe_loading import load
 
 _REMEDY = (
     "prepare the data with the base model's dictionaries: BASE=CHECKPOINT recipes/prepare.sh, or"
@@ -27,12 +28,33 @@ _OF_TRAINING = {
 }
 
 
+def check_base(path: str, cfg: Any, task: FairseqTask) -> None:
+    """Checks a checkpoint that is about to be loaded, if the run fine-tunes another model.
+
+    Args:
+        path: the base model's checkpoint, or the run's own, to resume.
+        cfg: the settings of the command.
+
+    Raises:
+        CheckpointError: see the functions below.
+    """
+    base = cfg.checkpoint.finetune_from_model
+    if base is None or not Path(path).is_file():
+        return
+    state = load(path)
+    if path == base:
+        check_model(path, state, cfg.model)
+        check_words(path, state, task)
+    else:
+        check_origin(path, state, base)
+
+
 def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     """Checks that the model is that of the checkpoint, also where the shapes of its tensors do not
     tell, as of the number of heads.
 
     Args:
-        path: of the base model's checkpoint.
+        path: of the checkpoint.
         state: what it holds.
         own: settings of the model to train.
 
@@ -48,8 +70,8 @@ def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> 
         theirs = ", ".join(f"{name} {base[name]}" for name in differ)
         ours = ", ".join(f"{name} {own[name]}" for name in differ)
         raise CheckpointError(
-            f"{path}: the base model has {theirs}, and not {ours}: give ARCH, or --arch, and flags"
-            " as they were for the base run"
+            f"{path}: its model has {theirs}, and not {ours}: give ARCH, or --arch, and flags as"
+            " they were, or start anew in another folder (RUNS, or --save-dir)"
         )
 
 

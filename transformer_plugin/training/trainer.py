@@ -24,7 +24,7 @@ from . import early_stopping, loading_threads
 from .atomic_checkpoints import remove_unfinished
 from .batch_lengths import prepare_lengths
 from .divergence import DivergenceDetector
-from .fine_tuning import check_model, check_origin, check_words
+from .fine_tuning import check_base, check_model
 from .interruption import listen
 from .last_good import newest_good
 from .malloc import disable_trimming
@@ -85,7 +85,8 @@ class SafeTrainer(Trainer):
                 )
             filename = good
         try:
-            self._check_base(filename)
+            if self.data_parallel_rank == 0:
+                check_base(filename, self.cfg, self.task)
             extra_state = super().load_checkpoint(filename, *rest, **options)
         except (CheckpointError, OSError):
             raise
@@ -93,6 +94,7 @@ class SafeTrainer(Trainer):
             raise SystemExit(f"{filename}: {error}") from None
         except Exception as error:  # fairseq hides why the model does not load
             if "Cannot load model parameters" in str(error):
+                check_model(filename, load(filename), self.cfg.model)
                 raise SystemExit(f"{filename}: {in_one_line(error.__context__)}") from None
             with reported_in_one_line(filename):
                 raise
@@ -101,17 +103,6 @@ class SafeTrainer(Trainer):
             if not options.get("reset_meters"):
                 early_stopping.restore(extra_state.get("early_stopping", {}))
         return extra_state
-
-    def _check_base(self, filename: str) -> None:
-        base = self.cfg.checkpoint.finetune_from_model
-        if base is None or self.data_parallel_rank != 0 or not Path(filename).is_file():
-            return
-        state = load(filename)
-        if filename == base:
-            check_model(filename, state, self.cfg.model)
-            check_words(filename, state, self.task)
-        else:
-            check_origin(filename, state, base)
 
     def save_checkpoint(self, filename: str, extra_state: dict[str, Any]) -> Any:
         """As in fairseq, with the counts of early stopping."""

@@ -52,7 +52,7 @@ def load_models(args: argparse.Namespace) -> Loaded:
         if not Path(path).is_file():
             raise FileNotFoundError(
                 f"{path}: no such checkpoint; train and average first"
-                " (recipes/run.sh EXPERIMENT --to average)"
+                " (recipes/run.sh EXPERIMENT --to average, with RUNS as it is here)"
             )
     protect_loading()
     cfg = _configuration(args)
