@@ -81,7 +81,7 @@ case $EVAL_BLEU:${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
 esac
 
 about="$ARCH${BASE:+ from ${BASE#"$PWD/"}}"
-about+=", $PRECISION${MAX_EPOCH:+, $MAX_EPOCH epochs}${MAX_UPDATE:+, $MAX_UPDATE updates}"
+about+=", $PRECISION${MAX_EPOCH:+, $MAX_EPOCH epoch$( ((MAX_EPOCH == 1)) || echo s)}${MAX_UPDATE:+, $MAX_UPDATE updates}"
 ((devices == 1)) || about+=", $devices processes"
 stage train --output "$RUN_DIR/checkpoints/checkpoint_last.pt" --input "$DATA_DIR/data-bin" \
     --input "$REPO/transformer_plugin/modules" ${base[@]+"${base[@]}"} --log "$RUN_DIR/train.log" --resumes --about "$about" \

@@ -36,15 +36,31 @@ def test_wrong_command_lines_show_the_usage(arguments, capsys):
     assert "usage: transformer-plugin" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("error", [ValueError("bad number"), FileNotFoundError("no such file")])
-def test_what_the_user_got_wrong_is_one_line(monkeypatch, capsys, error):
+def test_a_misspelt_command_is_recognised(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["reprot", "runs/toy"])
+    assert "there is no command 'reprot'; did you mean report?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error, line",
+    [
+        (ValueError("bad number"), "bad number"),
+        (FileNotFoundError("no such file"), "no such file"),
+        (
+            FileNotFoundError(2, "No such file or directory", "in.en"),
+            "in.en: No such file or directory",
+        ),
+    ],
+)
+def test_what_the_user_got_wrong_is_one_line(monkeypatch, capsys, error, line):
     def fail(_args):
         raise error
 
     tool = types.SimpleNamespace(add_arguments=lambda _parser: None, main=fail)
     monkeypatch.setattr(cli.importlib, "import_module", lambda _name: tool)
     assert cli.main(["doctor"]) == 2
-    assert capsys.readouterr().err == f"transformer-plugin doctor: {error}\n"
+    assert capsys.readouterr().err == f"transformer-plugin doctor: {line}\n"
 
 
 def test_a_defect_of_ours_keeps_its_traceback(monkeypatch):

@@ -9,6 +9,8 @@ import signal
 import sys
 import warnings
 
+from .runs.spelling import did_you_mean
+
 # Modules with add_arguments(parser) and main(args); only that of the given command is imported.
 SUBCOMMANDS = {
     "path": ("location", "print the directory to give to --user-dir"),
@@ -58,9 +60,15 @@ def _run(arguments: list[str]) -> int:
             tool = importlib.import_module(f"{__package__}.{module}")
             logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
             tool.add_arguments(command)
+    if arguments and arguments[0][:1] != "-" and arguments[0] not in SUBCOMMANDS:
+        meant = did_you_mean(arguments[0], list(SUBCOMMANDS))
+        parser.error(f"there is no command '{arguments[0]}'; {meant or '--help lists them'}")
     args = parser.parse_args(arguments)
     try:
         return tool.main(args) or 0
     except (OSError, ValueError) as error:
-        print(f"transformer-plugin {args.command}: {error}", file=sys.stderr)
+        text = str(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            text = f"{error.filename}: {error.strerror}"
+        print(f"transformer-plugin {args.command}: {text}", file=sys.stderr)
         return 2

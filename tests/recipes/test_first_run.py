@@ -92,18 +92,18 @@ def usage(tmp_path, **variables):
 
 
 def test_a_usage_error_is_a_line_with_its_remedy(tmp_path):
-    done = usage(tmp_path, ARCH="vaswani_tyny")
+    done = usage(tmp_path, ARCH="lsmt")
     log = tmp_path / "runs/toy/train.log"
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.splitlines()[-1] == (
         "[toy] train failed with status 2: fairseq-train: error: argument --arch/-a: invalid"
-        f" choice: 'vaswani_tyny'; did you mean vaswani_tiny?; log: {log}"
+        f" choice: 'lsmt'; did you mean lstm?; log: {log}"
     )
     assert len((tmp_path / "runs/toy/train.log").read_text().splitlines()) == 101
 
 
 def test_a_failure_before_the_first_checkpoint_promises_nothing(tmp_path):
-    done = usage(tmp_path, ARCH="vaswani_tyny", STATUS="7")
+    done = usage(tmp_path, ARCH="lsmt", STATUS="7")
     assert done.returncode == 7 and "train failed with status 7" in done.stderr
     assert "continues" not in done.stderr
 

@@ -85,6 +85,8 @@ def test_attention_is_that_of_the_translation(model):
 def test_wrong_arguments_are_named(model, run_folder):
     with pytest.raises(TypeError, match="expected a list of sentences"):
         model.translate("the cat")
+    with pytest.raises(TypeError, match="expected one sentence, not"):
+        model.attention(["the cat"])
     with pytest.raises(ValueError, match="beam 4, nbest 5: expected 1 <= nbest <= beam"):
         model.translate(["the cat"], nbest=5)
     with pytest.raises(ValueError, match="1 sources, 2 targets"):

@@ -100,13 +100,12 @@ def _next(run: Path, data: Path, experiment: str, sentence: str) -> list[str]:
     """Suggested next commands; those of the recipes find .venv themselves."""
     folder = shlex.quote(shown_path(run))
     knobs = f"DATA_DIR={shlex.quote(shown_path(data))} CHECKPOINT={folder}/checkpoints/averaged.pt "
-    data_bin = f"{shlex.quote(shown_path(data))}/data-bin"
     if folder == f"runs/{experiment}":
         knobs = ""
     return [
         f"  echo {shlex.quote(sentence)} | {knobs}recipes/translate.sh {experiment}",
         "  . .venv/bin/activate",
         f"  transformer-plugin report {folder}  # curves, and the best and worst translations",
-        f"  transformer-plugin attention --data {data_bin} --path {folder}/checkpoints/averaged.pt",
+        f"  transformer-plugin attention --data {folder} --output {folder}/attention.html",
         "your own text: docs/tutorial.md",
     ]

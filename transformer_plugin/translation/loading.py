@@ -48,6 +48,8 @@ def load_models(args: argparse.Namespace) -> Loaded:
         FileNotFoundError: data, checkpoint or subword model is missing.
         ValueError: one of them is damaged or does not fit the others.
     """
+    if args.path is None:
+        args.path = str(args.data.parent / "checkpoints" / "averaged.pt")
     for path in utils.split_paths(args.path):
         if not Path(path).is_file():
             raise FileNotFoundError(

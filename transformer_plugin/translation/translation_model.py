@@ -142,11 +142,14 @@ class TranslationModel:
             target: its translation; None: the model's own, by beam search.
 
         Raises:
+            TypeError: several sentences were given.
             ValueError: the sentence is empty or too long, or the model is an ensemble or not the
                 plugin's.
         """
         if len(self.models) > 1:
             raise ValueError("an ensemble has no attention of its own: load one checkpoint")
+        if not isinstance(source, str):
+            raise TypeError(f"expected one sentence, not {source!r}")
         translator = self._translator(4, 1, False, 0.6)
         parts = translator.translate([source])[0].parts if target is None else []
         if target is not None:
