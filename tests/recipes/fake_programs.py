@@ -14,8 +14,8 @@ esac
 
 
 def recipes(folder, **programs):
-    """A copy of recipes/ and the equations in `folder`, and the environment in which they call `programs`, shell
-    scripts by name (_ for -)."""
+    """A copy of recipes/ and the equations in `folder`, and the environment in which they call
+    `programs`, shell scripts by name (_ for -)."""
     for code in ("recipes", "transformer_plugin/modules", "transformer_plugin/search"):
         shutil.copytree(REPO / code, folder / code)
     programs["transformer_plugin"] = PLUGIN + programs.get("transformer_plugin", "exit 3")

@@ -165,7 +165,7 @@ class Recipe:
         """Says in one line what went wrong, unless the plugin's own tool has done so."""
         logged = command.log is not None or command.stdout is not None
         where = f"; log: {shown_path(command.messages)}" if logged else ""
-        can_continue = command.continues and is_crash(message)
+        can_continue = command.continues and (status == INTERRUPTED or is_crash(message))
         again = "; the same command continues from the last checkpoint" * can_continue
         if status == INTERRUPTED:
             by = f" by {self.supervisor.signal}" if self.supervisor.signal else ""
