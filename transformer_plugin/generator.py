@@ -20,7 +20,7 @@ from .search_extras import Extras
 from .word_alignment import add_alignments
 
 # Source tokens times hypotheses in a batch: enough for efficient matrix products in each step.
-_CPU_BATCH = 16384
+_CPU_BATCH = 32768
 _GPU_BATCH = 65536
 # Padded source tokens in one call, which is split into such batches. Larger calls are faster: the
 # last steps of a batch, with few hypotheses left, are the least efficient.

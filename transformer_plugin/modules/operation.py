@@ -61,14 +61,14 @@ def is_exactly(module: nn.Module, kind: type[nn.Module]) -> bool:
     hooks."""
     return (
         type(module) is kind
-        and all(type(p) in _PARAMETERS for p in module._parameters.values())
-        and vars(module).keys().isdisjoint(_methods(kind))  # type: ignore[arg-type]
-        and not any(getattr(module, hooks) for hooks in _HOOKS)
-        and not any(getattr(torch_module, hooks) for hooks in _GLOBAL_HOOKS)
+        and _PARAMETERS.issuperset(map(type, module._parameters.values()))
+        and _methods(kind).isdisjoint(vars(module))  # type: ignore[arg-type]
+        and not any(map(vars(module).get, _HOOKS))
+        and not any(map(vars(torch_module).get, _GLOBAL_HOOKS))
     )
 
 
-_PARAMETERS = (nn.Parameter, Tensor, type(None))
+_PARAMETERS = frozenset([nn.Parameter, Tensor, type(None)])
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL_HOOKS = tuple(f"_global{hooks}" for hooks in _HOOKS)
 

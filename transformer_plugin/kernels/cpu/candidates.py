@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ...search.candidates import Candidates, likeliest
 from ..registry import kernel
-from .library import SUFFIXES, address, is_supported, kernels
+from .library import address, function, is_supported
 
 
 def _supports(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor) -> bool:
@@ -36,7 +36,7 @@ def likeliest_in_one_pass(
         torch.empty(rows, dtype=torch.float32),
     )
     asked = asked.contiguous()  # referenced here until the call ends
-    getattr(kernels(), f"likeliest_{SUFFIXES[logits.dtype]}")(
+    function("likeliest", logits.dtype)(
         *(*map(c_int64, (rows, num_classes, k, len(biases))), biased, bias),
         *map(address, (logits, asked, *found)),
     )

@@ -18,7 +18,7 @@ from ...search.kv_cache import KVCache
 from ..plain_modules import is_equation_1
 from ..registry import kernel
 from . import library
-from .library import SUFFIXES, address, kernels
+from .library import address, function
 
 
 class _Attention(ctypes.Structure):
@@ -160,7 +160,7 @@ def _attend(
     numbers.heads, numbers.d_k, numbers.d_v = attention.num_heads, attention.d_k, attention.d_v
     numbers.query_stride, numbers.out_stride = q.size(-1), out.size(-1)
     numbers.row_stride, numbers.scale = row_stride, attention.score.scale
-    getattr(kernels(), f"attend_rows_{SUFFIXES[q.dtype]}")(
+    function("attend_rows", q.dtype)(
         *(byref(numbers), address(q), address(out), (c_void_p * len(keys))(*keys)),
         *map(address, (row_numbers, lengths)),
     )

@@ -7,7 +7,7 @@ import functools
 import logging
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import byref, c_int64, c_void_p
 from pathlib import Path
 
@@ -48,9 +48,15 @@ def run(
     name: str, dtype: torch.dtype, numbers: ctypes.Structure, tensors: Sequence[Tensor | None]
 ) -> None:
     """Calls the kernel ``name`` for ``dtype``, with torch's number of threads."""
-    kernel = getattr(kernels(), f"{name}_{SUFFIXES[dtype]}")
     threads = c_int64(torch.get_num_threads())
-    kernel(byref(numbers), _openmp_entry_point(), threads, *map(address, tensors))
+    function(name, dtype)(byref(numbers), _openmp_entry_point(), threads, *map(address, tensors))
+
+
+@functools.cache
+def function(name: str, dtype: torch.dtype) -> Callable[..., object]:
+    """The C++ function ``name`` for tensors of this type."""
+    found: Callable[..., object] = getattr(kernels(), f"{name}_{SUFFIXES[dtype]}")
+    return found
 
 
 @functools.cache

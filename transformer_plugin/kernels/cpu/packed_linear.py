@@ -17,7 +17,7 @@ from ...search.decoder_state import prepare_decoding
 from ..plain_modules import Linear, is_plain_linear
 from ..registry import kernel
 from . import onednn
-from .library import SUFFIXES, address, is_supported, kernels
+from .library import SUFFIXES, address, function, is_supported
 
 
 class _Packed(NamedTuple):
@@ -95,7 +95,7 @@ def _quantised(x: Tensor) -> onednn.Quantised:
     """See ``quantise`` in ``modules/int8_linear.py``."""
     steps = torch.empty_like(x, dtype=torch.uint8)
     scale, zero_point = c_float(), c_int32()
-    getattr(kernels(), f"quantise_{SUFFIXES[x.dtype]}")(
+    function("quantise", x.dtype)(
         *(address(x), c_int64(x.numel()), address(steps)), byref(scale), byref(zero_point)
     )
     return onednn.Quantised(steps, scale.value, zero_point.value)
