@@ -59,8 +59,8 @@ class VaswaniTranslationConfig(TranslationConfig):
         default=None,
         metadata={
             "help": "precision of decoding from a checkpoint; default: the checkpoint's, or --fp16"
-            " or --bf16. bf16 is fastest on CPUs with AMX; int8 is for CPUs only, fp16 for GPUs"
-            " only"
+            " or --bf16. bf16 is fastest on CPUs with AMX, int8 on others; int8 is for CPUs"
+            " only, fp16 for GPUs only"
         },
     )
     nonfinite_limit: int = field(

@@ -180,7 +180,7 @@ def test_what_does_not_compare_is_refused(fault, scored, texts, tmp_path, capsys
     elif fault == "case":
         other, message = scored("two", "good", None, "--lowercase"), "different treatments of case"
     elif fault == "seeds":
-        scored("two/seed1"), scored("two/seed2")
+        scored("two/seeds/seed1"), scored("two/seeds/seed2")
         other, message = tmp_path / "runs/two", "one has 1, two has 2"
     elif fault == "twice":
         other, message = one / ".." / "one", "given twice"

@@ -18,8 +18,8 @@ TITLES = {"bleu": "BLEU", "chrf": "chrF"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin compare``."""
     parser.add_argument(
-        "runs", type=Path, nargs="+", metavar="RUN", help="folder of a scored run, or one with"
-        " seed1/ seed2/ ... in it, or a file of translations; the first is the baseline"
+        "runs", type=Path, nargs="+", metavar="RUN", help="folder of a scored run, or of the"
+        " runs of several seeds, or a file of translations; the first is the baseline"
     )  # fmt: skip
     parser.add_argument("--reference", type=Path, help="default: the one in the runs' score.json")
     parser.add_argument("--lowercase", action="store_true", help="ignore case; only for files")

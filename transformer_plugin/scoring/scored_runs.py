@@ -40,7 +40,8 @@ def read_systems(
     """The systems in ``runs``, each of which is one of
 
     - the folder of a scored run, with hypotheses.txt and score.json,
-    - a folder that contains such folders ``seed1``, ``seed2``, ..., one for each training run,
+    - a folder that contains such folders ``seed1``, ``seed2``, ..., one for each training run, or
+      has them in its folder ``seeds``,
     - a file with one translation per line, which needs ``reference``.
 
     Args:
@@ -67,15 +68,16 @@ def read_systems(
 
 
 def seed_folders(run: Path) -> list[Path]:
-    """The folders ``seed1``, ``seed2``, ... in ``run``, in this order; or ``run`` itself."""
+    """The folders ``seed1``, ``seed2``, ... in ``run`` or in ``run/seeds``, in this order; or
+    ``run`` itself."""
+    if (run / "hypotheses.txt").exists():
+        return [run]
     numbers = {
         folder: int(match[1])
-        for folder in run.glob("seed*/")
+        for folder in [*run.glob("seed*/"), *run.glob("seeds/seed*/")]
         if (match := re.fullmatch(r"seed(\d+)", folder.name))
     }
-    if numbers and not (run / "hypotheses.txt").exists():
-        return sorted(numbers, key=lambda folder: numbers[folder])
-    return [run]
+    return sorted(numbers, key=lambda folder: numbers[folder]) or [run]
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
