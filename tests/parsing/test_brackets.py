@@ -12,7 +12,7 @@ pytest.importorskip("nltk")
 from nltk import Tree
 
 from transformer_plugin.cli import main
-from transformer_plugin.parsing.brackets import Counts, compared
+from transformer_plugin.parsing.brackets import Counts, compared, right_branching
 from transformer_plugin.parsing.linear_trees import linearised
 
 GOLD = "(S (A (P this)) (B (Q is) (A (R a) (T test))))"
@@ -70,6 +70,20 @@ def test_an_output_that_is_no_tree_has_no_brackets():
     both = compared(gold, None) + compared(gold, gold)
     assert (both.recall, both.precision, both.sentences, both.complete) == (50, 100, 2, 1)
     assert both.f1 == pytest.approx(2 * 50 * 100 / 150)
+
+
+def test_right_branching_trees_have_the_most_frequent_labels():
+    gold = [
+        Tree.fromstring(text)
+        for text in ("(TOP (S (NP (A a)) (VP (B b) (NP (C c) (D d))) (. .)))",
+                     "(TOP (S (VP (B b) (VP (C c)))))", "(TOP (NP (C c)))")
+    ]  # fmt: skip
+    # Of the constituents that reach to the end, those from the first word are most often S, the
+    # others VP. So the baseline is S(a VP(b VP(c VP(d)))), S(b VP(c)) and S(c).
+    found = right_branching(gold)
+    assert (found.matched, found.gold, found.found) == (2 + 2, 4 + 3 + 1, 4 + 2 + 1)
+    assert (found.words, found.sentences, found.complete) == (7, 3, 0)
+    assert right_branching([]).f1 == 0
 
 
 def test_other_words_are_refused():

@@ -10,7 +10,7 @@ skips the sentences in which these differ as errors.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nltk import Tree
@@ -82,7 +82,7 @@ def compared(gold: Tree, found: Tree | None) -> Counts:
         ValueError: the trees have different words.
     """
     leaves = list(_leaves(gold))
-    counts = [leaf.label() not in DELETED for leaf in leaves]
+    counts = _counting(leaves)
     ours = _brackets(gold, counts)
     theirs: Counter[Bracket] = Counter()
     right_tags = 0
@@ -101,6 +101,39 @@ def compared(gold: Tree, found: Tree | None) -> Counts:
         words=sum(counts),
         right_tags=right_tags,
     )
+
+
+def right_branching(gold: Sequence[Tree]) -> Counts:
+    """The counts of a baseline: every word opens a constituent that reaches to the end of its
+    sentence. The first one has the label that such constituents of the gold trees most often have,
+    and so have the others; tags count as wrong."""
+    sentences = []
+    labels: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+    for tree in gold:
+        counts = _counting(_leaves(tree))
+        brackets, end = _brackets(tree, counts), sum(counts)
+        sentences.append((brackets, end))
+        for (label, start, stop), number in brackets.items():
+            if stop == end:
+                labels[start == 0][label] += number
+    first, rest = (next(iter(labels[one].most_common(1)), ("", 0))[0] for one in (True, False))
+    total = Counts()
+    for brackets, end in sentences:
+        chain = Counter((rest if start else first, start, end) for start in range(end))
+        total += Counts(
+            matched=(brackets & chain).total(),
+            gold=brackets.total(),
+            found=chain.total(),
+            sentences=1,
+            complete=int(brackets == chain),
+            words=end,
+        )
+    return total
+
+
+def _counting(leaves: Iterable[Tree]) -> list[bool]:
+    """For each word whether it counts: it is not punctuation."""
+    return [leaf.label() not in DELETED for leaf in leaves]
 
 
 def _leaves(tree: Tree) -> Iterator[Tree]:

@@ -48,4 +48,5 @@ def main(args: argparse.Namespace) -> None:
           f" {scores['recall']:.2f}, complete match {scores['complete_match']:.2f}, tagging"
           f" {scores['tagging']:.2f}  {scores['signature']}")  # fmt: skip
     print(f"no tree: {scores['no_tree']} of {len(gold)} outputs, counted as empty; repaired,"
-          f" F1 {scores['repaired']['f1']:.2f}")  # fmt: skip
+          f" F1 {scores['repaired']['f1']:.2f}; right-branching trees, F1"
+          f" {scores['right_branching']:.2f}")  # fmt: skip

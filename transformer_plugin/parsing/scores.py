@@ -7,7 +7,7 @@ from typing import Any
 
 from nltk import Tree
 
-from .brackets import Counts, compared
+from .brackets import Counts, compared, right_branching
 from .linear_trees import NotATree, rebuilt, repaired
 
 SIGNATURE = "F1|evalb:COLLINS.prm"
@@ -16,7 +16,8 @@ SIGNATURE = "F1|evalb:COLLINS.prm"
 def score(outputs: Sequence[Sequence[str]], gold: Sequence[Tree]) -> dict[str, Any]:
     """Compares outputs with gold trees: ``f1``, ``precision``, ``recall``, ``complete_match`` and
     ``tagging`` in per cent, where an output that is not a tree has no brackets; the same with such
-    outputs ``repaired``; and their number, ``no_tree``."""
+    outputs ``repaired``; their number, ``no_tree``; and ``right_branching``, the F1 of that
+    baseline."""
     constituents = {token[1:] for tokens in outputs for token in tokens if token.startswith("/")}
     total, mended = Counts(), Counts()
     no_tree = 0
@@ -35,4 +36,5 @@ def score(outputs: Sequence[Sequence[str]], gold: Sequence[Tree]) -> dict[str, A
         "sentences": len(gold),
         "no_tree": no_tree,
         "repaired": {**mended.figures(), "signature": f"{SIGNATURE}|no tree:repaired"},
+        "right_branching": right_branching(gold).f1,
     }
