@@ -7,6 +7,7 @@ TARGET=de
 : "${MAX_RATIO:=2}"  # German compounds: at 1.5, 888 captions would go, most of them good
 : "${ARCH:=vaswani_small}"
 : "${MAX_TOKENS:=2048}"      # about 1,850 target words an update, 255 updates an epoch
-: "${MAX_EPOCH:=15}"         # 3,825 updates
+: "${MAX_EPOCH:=40}"         # 10,200 updates
 : "${WARMUP_UPDATES:=1000}"  # peak rate 256^-0.5 * 1000^-0.5 = 0.00198
-: "${DROPOUT:=0.2}"          # 29,000 sentences are few
+: "${DROPOUT:=0.3}"          # 29,000 sentences are few
+: "${ALPHA:=1.2}"            # for valid: docs/results.md

@@ -18,5 +18,7 @@ case $SYSTEM in
 esac
 : "${DATA_DIR:=$RUNS/multi30k_en_de}"
 : "${MAX_EPOCH:=10}"  # 2,550 updates
+: "${DROPOUT:=0.2}"
+: "${ALPHA:=0.6}"     # section 6.1
 # shellcheck source=recipes/experiments/multi30k_en_de.sh
 . "$REPO/recipes/experiments/multi30k_en_de.sh"

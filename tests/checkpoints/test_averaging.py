@@ -150,4 +150,5 @@ def test_wrong_use_is_one_line(tmp_path, capsys):
     arguments = ["average", "--last", "2", "--checkpoints", str(tmp_path), "--output", "x.pt"]
     assert main(arguments) == 2
     message = capsys.readouterr().err
-    assert message.count("\n") == 1 and "2 checkpoints by epochs were requested, 0 exist" in message
+    assert message.count("\n") == 1
+    assert "there are 0 checkpoints by epochs, not 2 (checkpoint3.pt, ...)" in message

@@ -25,7 +25,7 @@ def test_last_by_updates(tmp_path):
     for epoch, updates in ((1, 600), (1, 1200), (2, 1800), (12, 2400)):
         write(tmp_path, f"checkpoint_{epoch}_{updates}.pt", updates)
     assert names(tmp_path, 2, "updates") == ["checkpoint_2_1800.pt", "checkpoint_12_2400.pt"]
-    with pytest.raises(CheckpointError, match="5 checkpoints by updates were requested, 4 exist"):
+    with pytest.raises(CheckpointError, match="there are 4 checkpoints by updates, not 5"):
         last_checkpoints(tmp_path, 5, "updates")
 
 
@@ -89,10 +89,10 @@ def test_a_gap_between_epochs_is_named(tmp_path):
 
 
 def test_fewer(tmp_path, caplog):
-    with pytest.raises(CheckpointError, match="0 exist"):
+    with pytest.raises(CheckpointError, match="there are 0 checkpoints"):
         last_checkpoints(tmp_path, 5, "epochs", allow_fewer=True)
     write(tmp_path, "checkpoint1.pt")
     write(tmp_path, "checkpoint2.pt")
     found = names(tmp_path, 5, "epochs", allow_fewer=True)
     assert found == ["checkpoint1.pt", "checkpoint2.pt"]
-    assert "5 checkpoints by epochs were requested, 2 exist: all" in caplog.text
+    assert "there are 2 checkpoints by epochs, not 5: averaging what there is" in caplog.text

@@ -20,6 +20,7 @@ _NAMES = {  # of checkpoint files; the last group is the number of updates or ep
     "updates": re.compile(r"checkpoint_(\d+)_(\d+)\.pt"),
     "epochs": re.compile(r"checkpoint(\d+)\.pt"),
 }
+_EXAMPLES = {"updates": "checkpoint_3_1500.pt", "epochs": "checkpoint3.pt"}
 _INTERVALS = {"updates": "save_interval_updates", "epochs": "save_interval"}  # options of fairseq
 KINDS = sorted(_NAMES)
 
@@ -64,7 +65,7 @@ def last_checkpoints(
         text = f"{shown_path(folder)}: there {are} by {by}, not {count}"
         if not numbered or not allow_fewer:
             raise CheckpointError(
-                f"{text} ({_NAMES[by].pattern}); average fewer, or keep more with"
+                f"{text} ({_EXAMPLES[by]}, ...); average fewer, or keep more with"
                 " --keep-interval-updates or --keep-last-epochs"
             )
         logger.warning("%s: averaging what there is", text)

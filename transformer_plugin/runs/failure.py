@@ -11,15 +11,16 @@ _TAIL = 1 << 16  # bytes that are looked at
 _USAGE = re.compile(r"^usage: ", re.MULTILINE)
 _LAUNCHER = re.compile(r"^[EWI]\d{4} .*elastic.*", re.MULTILINE | re.DOTALL)  # torchrun's own words
 _KILLED = re.compile(r"Root Cause.*?rank +: (\d+).*?traceback +: (Signal [^\n]+)", re.DOTALL)
+_KILLED_RANK = re.compile(r"rank \d+: Signal ")  # as failure_message says it
 _EXCEPTION = re.compile(r"^(?:\[rank\d+\]: ?)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")
 # A logger's messages, and warnings.
 _MESSAGE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| |^(INFO|DEBUG):|Warning: ")
 
 
 def is_crash(message: str) -> bool:
-    """Whether a ``failure_message`` is an exception, or nothing at all: not a refusal, which the
-    same command would meet again."""
-    return not message or _EXCEPTION.match(message) is not None
+    """Whether a ``failure_message`` is an exception, a killed process, or nothing at all: not a
+    refusal, which the same command would meet again."""
+    return not message or bool(_EXCEPTION.match(message) or _KILLED_RANK.match(message))
 
 
 def failure_message(log: Path, start: int) -> str:
