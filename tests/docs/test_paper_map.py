@@ -17,8 +17,22 @@ MENTIONED = [
 ]
 
 
+def places(cell):
+    """FILE:NAME of each link [`PATH:NAME`](../FILE) in a cell; PATH is FILE or its end."""
+    found = []
+    for label, file in re.findall(r"\[`([^`]+)`\]\(\.\./([^)]+)\)", cell):
+        path, colon, name = label.rpartition(":")
+        if file.startswith("tests/"):
+            assert not colon, label
+        else:
+            assert file.endswith(path if colon else label), (label, file)
+        found.append(f"{file}:{name}" if colon or file.startswith("tests/") else file)
+    assert len(found) == cell.count("`") // 2, cell  # a name that is no link
+    return found
+
+
 def rows():
-    """(section, what the paper says, names of code, names of tests) of each row of a table."""
+    """(section, what the paper says, places of code, places of tests) of each row of a table."""
     section = ""
     for line in PAGE.splitlines():
         if line.startswith("## "):
@@ -26,7 +40,7 @@ def rows():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         if line.startswith("| ") and cells[-1] != "shown by":
             assert len(cells) == 3, line
-            yield section, cells[0], *(re.findall("`([^`]+)`", cell) for cell in cells[1:])
+            yield section, cells[0], *map(places, cells[1:])
 
 
 ROWS = list(rows())
@@ -54,8 +68,8 @@ def defined(node):
 
 
 def exists(place):
-    """Whether FILE, FILE.py:NAME, FILE.sh:KNOB or TEST.py::NAME is there."""
-    file, _, name = place.replace("::", ":").partition(":")
+    """Whether FILE, FILE.py:NAME or FILE.sh:KNOB is there."""
+    file, _, name = place.partition(":")
     path = REPO / file
     if not path.is_file():
         return False
@@ -73,7 +87,7 @@ def test_each_row_names_code_and_tests_that_exist(row):
         assert not place.startswith("tests/")
     for place in tests:
         assert exists(place), place
-        assert re.fullmatch(r"tests/\S+\.py::test_\w+", place)
+        assert re.fullmatch(r"tests/\S+\.py:test_\w+", place)
 
 
 @pytest.mark.parametrize("section", SECTIONS)
@@ -104,7 +118,7 @@ def test_every_equation_and_section_that_the_code_claims_has_a_row():
         ("transformer_plugin/none.py:learning_rate", False),
         ("recipes/generate.sh:BEAM", True),
         ("recipes/generate.sh:NOTHING", False),
-        ("tests/test_noam.py::test_equation_9", False),
+        ("tests/test_noam.py:test_equation_9", False),
     ],
 )
 def test_the_check_itself(place, there):
