@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from transformer_plugin.modules.adam import Adam
-from transformer_plugin.modules.attention import attention
-from transformer_plugin.modules.attention_score import AttentionScore
+from transformer_plugin.modules.attention import AttentionScore, attention
 from transformer_plugin.modules.label_smoothing import smoothed_cross_entropy
 from transformer_plugin.modules.layers import LayerShape
 from transformer_plugin.modules.positional_encoding import positional_encoding

@@ -18,8 +18,8 @@ import transformer_plugin
 from transformer_plugin.architectures import register_preset
 from transformer_plugin.config import VaswaniConfig
 from transformer_plugin.model import VaswaniTransformer
-from transformer_plugin.modules.attention import MultiHeadAttention
-from transformer_plugin.modules.attention_score import AttentionScore
+from transformer_plugin.modules.attention import AttentionScore
+from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.presets import PRESETS
 
 FLAGS = """--task vaswani_translation --arch gaussian_tiny

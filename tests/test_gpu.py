@@ -11,8 +11,8 @@ from trainers import build_trainer
 
 from transformer_plugin.criterion import VaswaniCrossEntropy
 from transformer_plugin.generator import VaswaniGenerator
-from transformer_plugin.modules.attention import MultiHeadAttention
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
+from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.search.next_tokens import Rules
 
 pytestmark = [

@@ -8,7 +8,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II, DictConfig, OmegaConf
 
 from .fidelity import FIDELITIES, by_fidelity
-from .modules.attention_score import ATTENTION_SCORES
+from .modules.attention import ATTENTION_SCORES
 
 if TYPE_CHECKING:  # fairseq reads the choices of an option from its type
     AttentionScore = str

@@ -6,10 +6,10 @@ import re
 
 from torch import nn
 
-from .modules.attention import MultiHeadAttention
 from .modules.decoder import Decoder
 from .modules.encoder import Encoder
 from .modules.feed_forward import PositionwiseFeedForward
+from .modules.multi_head_attention import MultiHeadAttention
 from .modules.residual import Residual
 from .refusal import Refusal
 

@@ -15,7 +15,7 @@ SCRIPT = Path(__file__).with_name("edited_copy.py")
 # Name: the file, its text, the new text, what changes, and the kernels that go off.
 EDITS = {
     "scale of attention": (
-        *("modules/attention_score.py", "1 / math.sqrt(d_k) if", "1 / d_k if"),
+        *("modules/attention.py", "1 / math.sqrt(d_k) if", "1 / d_k if"),
         *("loss scores", ["attention", "decoder_cache", "fused_attention"]),
     ),
     "softmax temperature": (

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from transformer_plugin.kernels import fused_attention as module
-from transformer_plugin.modules.attention_score import AttentionScore
+from transformer_plugin.modules.attention import AttentionScore
 
 
 class OnGPU(torch.Tensor):

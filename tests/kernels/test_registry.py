@@ -9,14 +9,14 @@ from torch import nn
 from transformer_plugin.kernels.cuda.host_packing import pack_on_host
 from transformer_plugin.kernels.registry import REGISTRY
 from transformer_plugin.modules.adam import AdamNumbers, AdamTensors, adam_update
-from transformer_plugin.modules.attention import MultiHeadAttention, attention
-from transformer_plugin.modules.attention_score import AttentionScore
+from transformer_plugin.modules.attention import AttentionScore, attention
 from transformer_plugin.modules.decoder import Decoder
 from transformer_plugin.modules.dropout import dropout
 from transformer_plugin.modules.key_values import Layout, sentence_attention
 from transformer_plugin.modules.label_smoothing import smoothed_loss
 from transformer_plugin.modules.layers import LayerShape
 from transformer_plugin.modules.linear import linear
+from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.modules.packing import Packing, pack_tokens, prepare_packing
 from transformer_plugin.modules.products import product_type, row_multiple
 from transformer_plugin.search.beam_search import may_have_ended, worth_shrinking

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from transformer_plugin.modules.attention import MultiHeadAttention, attention_weights
-from transformer_plugin.modules.attention_score import AttentionScore
+from transformer_plugin.modules.attention import AttentionScore, attention_weights
 from transformer_plugin.modules.key_values import WholeSentences
+from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.modules.packing import Packing
 
 D, H, K, V = 12, 3, 5, 4

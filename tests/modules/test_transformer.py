@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from transformer_plugin.modules.attention import MultiHeadAttention
 from transformer_plugin.modules.key_values import WholeSentences
 from transformer_plugin.modules.layers import DecoderLayer, EncoderLayer, LayerShape
+from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.modules.packing import Packing
 from transformer_plugin.modules.transformer import Transformer
 

@@ -18,7 +18,7 @@ COMMAND = f'exec {BIN / "transformer-plugin"} "$@"'
 @pytest.mark.parametrize(
     "verb, file",
     [
-        ("train", "modules/attention_score.py"),
+        ("train", "modules/attention.py"),
         ("generate", "modules/length_penalty.py"),
         ("generate", "search/beam_search.py"),
     ],

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from transformer_plugin.modules.attention import MultiHeadAttention
+from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.modules.packing import Packing
 from transformer_plugin.search.kv_cache import KVCache, Memory
 

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..modules.attention import attention
-from ..modules.attention_score import AttentionScore
+from ..modules.attention import AttentionScore, attention
 from ..modules.operation import is_exactly
 from .registry import kernel
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import nn
 
-from ..modules.attention import MultiHeadAttention
-from ..modules.attention_score import AttentionScore
+from ..modules.attention import AttentionScore
 from ..modules.decoder import Decoder
 from ..modules.int8_linear import Int8Linear
+from ..modules.multi_head_attention import MultiHeadAttention
 from ..modules.operation import is_exactly
 
 Linear = nn.Linear | Int8Linear

@@ -1,4 +1,4 @@
-"""Multi-head attention, section 3.2 of the paper."""
+"""Scaled dot-product attention, section 3.2.1 of the paper, and other scores of the literature."""
 
 from __future__ import annotations
 
@@ -7,35 +7,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .attention_score import AttentionScore
 from .dropout import dropout
-from .key_values import KeyValues, WholeSentences
-from .linear import linear
 from .operation import operation
-from .packing import remove_padding, restore_padding
 
-
-def attention_weights(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """The softmax over the keys of equation (1), in float32.
-
-    Args:
-        scores: ``[B, H, T, S]``.
-        allowed: broadcasts to ``[B, H, T, S]``: True = visible, or a float that is added to the
-            scores; None = all keys are visible.
-
-    Returns:
-        ``[B, H, T, S]``, each row a distribution over the visible keys; zeros for a query that
-        sees no key.
-    """
-    scores = scores.float()
-    if allowed is None:
-        return scores.softmax(dim=-1)
-    if allowed.dtype == torch.bool:
-        scores = scores.masked_fill(~allowed, -math.inf)
-    else:
-        scores = scores + allowed
-    sees_nothing = scores.isneginf().all(dim=-1, keepdim=True)
-    return scores.masked_fill(sees_nothing, 0.0).softmax(dim=-1).masked_fill(sees_nothing, 0.0)
+ATTENTION_SCORES = ("scaled_dot", "dot", "general", "additive")
 
 
 @operation
@@ -67,127 +42,80 @@ def attention(
     return context.to(q.dtype), weights if need_weights else None
 
 
-class MultiHeadAttention(nn.Module):
-    """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, section 3.2.2.
-
-    Self-attention projects queries, keys and values in one matrix product, encoder-decoder
-    attention in two: one for the queries, one for the keys and values of the memory.
-    Deviation: all have biases, as in the authors' release; the paper's formulas have none.
+def attention_weights(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+    """The softmax over the keys of equation (1), in float32.
 
     Args:
-        d_model: width of the model, D.
-        num_heads: number of heads, H.
-        d_k: width of a query and of a key in one head, K; by default D / H.
-        d_v: width of a value in one head; by default D / H.
-        dropout: rate on the attention weights (none in the paper).
-        encoder_decoder: whether keys and values come from the encoder's output.
-        score: how queries and keys are compared, see ``AttentionScore``.
-        window: greatest distance of the positions that self-attention sees; 0 = unlimited.
+        scores: ``[B, H, T, S]``.
+        allowed: broadcasts to ``[B, H, T, S]``: True = visible, or a float that is added to the
+            scores; None = all keys are visible.
+
+    Returns:
+        ``[B, H, T, S]``, each row a distribution over the visible keys; zeros for a query that
+        sees no key.
+    """
+    scores = scores.float()
+    if allowed is None:
+        return scores.softmax(dim=-1)
+    if allowed.dtype == torch.bool:
+        scores = scores.masked_fill(~allowed, -math.inf)
+    else:
+        scores = scores + allowed
+    sees_nothing = scores.isneginf().all(dim=-1, keepdim=True)
+    return scores.masked_fill(sees_nothing, 0.0).softmax(dim=-1).masked_fill(sees_nothing, 0.0)
+
+
+class AttentionScore(nn.Module):
+    """The score of each query with each key; each head has its own weights.
+
+    ``scaled_dot``: q k / sqrt(d_k), equation (1). ``dot``: q k. ``general``: q W k, Luong et al.
+    2015, section 3.1. ``additive``: v tanh(W q + U k), Bahdanau et al. 2015, appendix A.1.2; it
+    needs memory of order T x S x d_k.
+
+    Args:
+        kind: one of ``ATTENTION_SCORES``.
+        num_heads: H.
+        d_k: K.
 
     Raises:
-        ValueError: D is not a multiple of H, and d_k or d_v is not given.
+        ValueError: an unknown kind.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        d_k: int | None = None,
-        d_v: int | None = None,
-        dropout: float = 0.0,
-        encoder_decoder: bool = False,
-        score: str = "scaled_dot",
-        window: int = 0,
-    ) -> None:
+    def __init__(self, kind: str, num_heads: int, d_k: int) -> None:
         super().__init__()
-        if d_model % num_heads and not (d_k and d_v):
+        if kind not in ATTENTION_SCORES:
             raise ValueError(
-                f"d_model {d_model} is not divisible by num_heads {num_heads}: give d_k and d_v"
+                f"unknown attention score '{kind}': expected one of {', '.join(ATTENTION_SCORES)}"
             )
-        self.num_heads = num_heads
-        self.d_k, self.d_v = d_k or d_model // num_heads, d_v or d_model // num_heads
-        self.dropout = dropout
-        self.encoder_decoder = encoder_decoder
-        if encoder_decoder:
-            self.query = nn.Linear(d_model, num_heads * self.d_k)
-            self.key_value = nn.Linear(d_model, num_heads * (self.d_k + self.d_v))
-        else:
-            self.query_key_value = nn.Linear(d_model, num_heads * (2 * self.d_k + self.d_v))
-        self.output = nn.Linear(num_heads * self.d_v, d_model)
-        self.score = AttentionScore(score, num_heads, self.d_k)
-        self.window = 0 if encoder_decoder else window
+        self.kind = kind
+        self.scale = 1 / math.sqrt(d_k) if kind == "scaled_dot" else 1.0
+        if kind == "general":
+            self.weight = nn.Parameter(torch.empty(num_heads, d_k, d_k))
+        elif kind == "additive":
+            self.query_weight = nn.Parameter(torch.empty(num_heads, d_k, d_k))
+            self.key_weight = nn.Parameter(torch.empty(num_heads, d_k, d_k))
+            self.vector = nn.Parameter(torch.empty(num_heads, d_k))
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -math.sqrt(3 / d_k), math.sqrt(3 / d_k))
 
-    def forward(
-        self,
-        x: Tensor,
-        key_values: KeyValues | None = None,
-        need_weights: bool = False,
-        *,
-        memory: Tensor | None = None,
-        padding_mask: Tensor | None = None,
-        causal: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Attention of ``x`` over ``key_values``; if they are None, over padded sentences.
+    @property
+    def is_product(self) -> bool:
+        """Whether the score is a scaled product of keys with ``transform(q)``."""
+        return self.kind != "additive"
 
-        Args:
-            x: ``[..., D]`` as ``key_values`` expects it; ``[B, L, D]`` if that is None.
-            key_values: what is attended to: whole sentences, or the decoder's KV cache.
-            need_weights: also return the weights, which is slower.
-            memory: the encoder's output ``[B, S, D]`` (encoder-decoder attention only).
-            padding_mask: of the keys, ``[B, S]``, True = padding; None = no padding.
-            causal: position i sees the positions up to i (section 3.2.3).
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a scaled product of unchanged queries and keys; False for subclasses."""
+        return type(self) is AttentionScore and self.kind in ("scaled_dot", "dot")
 
-        Returns:
-            The shape of ``x``, and the weights ``[B, H, T, S]`` in float32, or None.
-        """
-        if key_values is None:
-            own_mask = padding_mask if memory is None else None
-            rows, packing = remove_padding(x, own_mask)
-            whole = WholeSentences(packing, causal)
-            if memory is not None:
-                whole.memory, whole.memory_packing = remove_padding(memory, padding_mask)
-            y, weights = self(rows, whole, need_weights)
-            return restore_padding(y, own_mask, x.shape), weights
-        if self.encoder_decoder:
-            queries = linear(self.query, x)
-            context, weights = key_values.encoder_attention(self, queries, need_weights)
-        else:
-            projected = linear(self.query_key_value, x)
-            context, weights = key_values.self_attention(self, projected, need_weights)
-        return linear(self.output, context), weights
+    def transform(self, q: Tensor) -> Tensor:
+        """Transforms the queries before the product with the keys, ``[B, H, T, K]``."""
+        return torch.matmul(q, self.weight) if self.kind == "general" else q
 
-    def project_memory(self, memory: Tensor) -> Tensor:
-        """Keys and values of the encoder's output ``[..., D]``, ``[..., H * (K + d_v)]``."""
-        return linear(self.key_value, memory)
-
-    def heads(self, x: Tensor, width: int) -> Tensor:
-        """``[B, L, H * width]`` to ``[B, H, L, width]``."""
-        return x.view(*x.shape[:2], self.num_heads, width).transpose(1, 2)
-
-    def self_heads(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The product of ``query_key_value``, ``[B, L, ...]``, as q, k and v ``[B, H, L, K]``."""
-        width_k, width_v = self.num_heads * self.d_k, self.num_heads * self.d_v
-        q, k, v = qkv.split([width_k, width_k, width_v], dim=-1)
-        return self.heads(q, self.d_k), self.heads(k, self.d_k), self.heads(v, self.d_v)
-
-    def memory_heads(self, key_value: Tensor) -> tuple[Tensor, Tensor]:
-        """The product of ``key_value``, ``[B, S, ...]``, as k and v ``[B, H, S, K]``."""
-        k, v = key_value.split([self.num_heads * self.d_k, self.num_heads * self.d_v], dim=-1)
-        return self.heads(k, self.d_k), self.heads(v, self.d_v)
-
-    def attend(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        allowed: Tensor | None = None,
-        need_weights: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
-        """``attention`` in all heads, concatenated.
-
-        Returns:
-            ``[B, T, H * d_v]`` and the weights ``[B, H, T, S]`` in float32, or None.
-        """
-        rate = self.dropout if self.training else 0.0
-        context, weights = attention(q, k, v, self.score, allowed, rate, need_weights)
-        return context.transpose(1, 2).flatten(2), weights  # [B, H, T, d_v] -> [B, T, H * d_v]
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        """Scores ``[B, H, T, S]`` of queries ``[B, H, T, K]`` and keys ``[B, H, S, K]``."""
+        if self.is_product:
+            return torch.matmul(self.transform(q) * self.scale, k.transpose(2, 3))
+        asked = torch.matmul(q, self.query_weight).unsqueeze(3)  # [B, H, T, 1, K]
+        offered = torch.matmul(k, self.key_weight).unsqueeze(2)  # [B, H, 1, S, K]
+        return torch.einsum("bhtsk,hk->bhts", torch.tanh(asked + offered), self.vector)

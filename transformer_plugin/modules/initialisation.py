@@ -6,8 +6,8 @@ import math
 
 from torch import nn
 
-from .attention import MultiHeadAttention
 from .feed_forward import PositionwiseFeedForward
+from .multi_head_attention import MultiHeadAttention
 
 
 def initialise(module: nn.Module, scheme: str) -> None:

@@ -11,7 +11,7 @@ from .operation import operation
 from .packing import Packing
 
 if TYPE_CHECKING:
-    from .attention import MultiHeadAttention
+    from .multi_head_attention import MultiHeadAttention
 
 
 class KeyValues(Protocol):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from .activation_checkpointing import may_checkpoint
-from .attention import MultiHeadAttention
 from .feed_forward import PositionwiseFeedForward
 from .key_values import KeyValues, WholeSentences
+from .multi_head_attention import MultiHeadAttention
 from .packing import remove_padding, restore_padding
 from .residual import Residual
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from ..modules.attention import MultiHeadAttention
+from ..modules.multi_head_attention import MultiHeadAttention
 from ..modules.packing import Packing
 
 _FIRST_CAPACITY = 32  # default number of columns; doubled whenever they are full

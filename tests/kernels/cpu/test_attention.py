@@ -9,8 +9,8 @@ import torch
 from transformer_plugin.kernels.cpu import attention as kernel
 from transformer_plugin.kernels.cpu import library
 from transformer_plugin.kernels.cpu.attention import packed_attention
-from transformer_plugin.modules.attention import MultiHeadAttention
 from transformer_plugin.modules.key_values import Layout, WholeSentences, sentence_attention
+from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.modules.packing import Packing
 
 pytestmark = pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")

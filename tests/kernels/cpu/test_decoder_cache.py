@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from transformer_plugin.kernels.cpu import library
 from transformer_plugin.kernels.cpu.decoder_cache import TableCache
-from transformer_plugin.modules.attention import MultiHeadAttention
+from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.modules.packing import Packing
 from transformer_plugin.search.decoder_state import start_decoding
 from transformer_plugin.search.kv_cache import KVCache, Memory

@@ -7,8 +7,8 @@ import torch
 
 from transformer_plugin.kernels.cuda import varlen_attention
 from transformer_plugin.kernels.cuda.varlen_attention import packed_flash_attention
-from transformer_plugin.modules.attention import MultiHeadAttention
 from transformer_plugin.modules.key_values import WholeSentences, sentence_attention
+from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.modules.operation import Implementation
 from transformer_plugin.modules.packing import Packing
 

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from ...modules.attention import MultiHeadAttention, attention
+from ...modules.attention import attention
 from ...modules.key_values import Layout, sentence_attention
+from ...modules.multi_head_attention import MultiHeadAttention
 from ...modules.packing import Packing
 from ..plain_modules import is_equation_1
 from ..registry import kernel

@@ -10,8 +10,9 @@ from ctypes import byref, c_float, c_int64, c_void_p
 import torch
 from torch import Tensor
 
-from ...modules.attention import MultiHeadAttention, attention
+from ...modules.attention import attention
 from ...modules.decoder import Decoder
+from ...modules.multi_head_attention import MultiHeadAttention
 from ...modules.packing import Packing
 from ...search.decoder_state import CachedDecoder, start_decoding
 from ...search.kv_cache import KVCache

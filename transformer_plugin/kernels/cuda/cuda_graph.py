@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...modules.attention import MultiHeadAttention
 from ...modules.decoder import Decoder
 from ...modules.layers import DecoderLayer
+from ...modules.multi_head_attention import MultiHeadAttention
 from ...modules.operation import is_exactly
 from ...modules.packing import Packing
 from ...search.beam_search import may_have_ended, worth_shrinking

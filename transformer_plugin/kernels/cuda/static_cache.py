@@ -8,7 +8,7 @@ import weakref
 import torch
 from torch import Tensor
 
-from ...modules.attention import MultiHeadAttention
+from ...modules.multi_head_attention import MultiHeadAttention
 from ...search.kv_cache import Memory, widened
 
 _MULTIPLE = 8  # positions are rounded up to it: fused attention needs aligned masks

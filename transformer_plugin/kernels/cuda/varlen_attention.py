@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...modules.attention import MultiHeadAttention, attention
+from ...modules.attention import attention
 from ...modules.key_values import Layout, sentence_attention
+from ...modules.multi_head_attention import MultiHeadAttention
 from ..plain_modules import is_equation_1
 from ..registry import kernel
 
