@@ -13,6 +13,15 @@ typedef uint8_t Bytes __attribute__((vector_size(kLanes)));
 
 constexpr float kLevels = 127, kSmallest = 1e-30f;
 
+Floats rounded(Floats v) {  // to nearest, ties to even
+#ifdef __AVX512F__
+    return Floats(_mm512_roundscale_ps(__m512(v), 0));
+#else
+    for (int i = 0; i < kLanes; ++i) v[i] = std::rint(v[i]);
+    return v;
+#endif
+}
+
 // `size` is a multiple of the vector width.
 template <class Number>
 void quantise(const Number* x, int64_t size, uint8_t* steps, float* scale, int32_t* zero_point) {

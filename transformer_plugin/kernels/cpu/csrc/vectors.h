@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#ifdef __AVX512F__
+#ifdef __AVX__
 #include <immintrin.h>
 #endif
 
@@ -73,50 +73,43 @@ void store(Floats v, BFloat16* x) {  // rounded to nearest, ties to even
     std::memcpy(x, &upper, sizeof upper);
 }
 
-// Operations for which compilers generate too many instructions.
-#ifdef __AVX512F__
-
 // a > b ? a : b
-Floats larger(Floats a, Floats b) { return Floats(_mm512_max_ps(__m512(a), __m512(b))); }
+Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 
-Floats rounded(Floats v) { return Floats(_mm512_roundscale_ps(__m512(v), 0)); }
+#ifdef __AVX__  // compilers generate many instructions for the loops below
 
-// 2^n v, for whole numbers n.
-Floats scaled(Floats v, Floats n) { return Floats(_mm512_scalef_ps(__m512(v), __m512(n))); }
+// The halves of a vector of 16, combined; a vector of 8 as it is.
+template <class Put>
+__m256 eight(Floats v, Put put) {
+#ifdef __AVX512F__
+    const __m512d all = __m512d(v);
+    return put(__m256(_mm512_castpd512_pd256(all)), __m256(_mm512_extractf64x4_pd(all, 1)));
+#else
+    return __m256(v);
+#endif
+}
 
-float sum(Floats v) { return _mm512_reduce_add_ps(__m512(v)); }
-
-float largest(Floats v) { return _mm512_reduce_max_ps(__m512(v)); }
+// Combines all elements by combining the lower and the upper half, and so on.
+template <class Put>
+float reduced(Floats v, Put put) {
+    const __m256 half = eight(v, put);
+    __m128 x = put(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    x = put(x, _mm_movehl_ps(x, x));
+    return put(x[0], x[1]);
+}
 
 // The sums of four vectors.
 void sums(const Floats (&v)[4], float* out) {
-    const auto add_pairs = [](Floats a, Floats b) {
-        return __m512d(_mm512_unpacklo_ps(__m512(a), __m512(b)) +
-                       _mm512_unpackhi_ps(__m512(a), __m512(b)));
+    const auto pairs = [](Floats a, Floats b) {
+        const auto add = [](auto x, auto y) { return x + y; };
+        return _mm256_hadd_ps(eight(a, add), eight(b, add));
     };
-    const __m512d a = add_pairs(v[0], v[1]), b = add_pairs(v[2], v[3]);
-    const __m512 each = __m512(_mm512_unpacklo_pd(a, b)) + __m512(_mm512_unpackhi_pd(a, b));
-    _mm_storeu_ps(out, _mm512_extractf32x4_ps(each, 0) + _mm512_extractf32x4_ps(each, 1) +
-                           _mm512_extractf32x4_ps(each, 2) + _mm512_extractf32x4_ps(each, 3));
+    const __m256 all = _mm256_hadd_ps(pairs(v[0], v[1]), pairs(v[2], v[3]));
+    _mm_storeu_ps(out, _mm256_castps256_ps128(all) + _mm256_extractf128_ps(all, 1));
 }
 
 #else
 
-Floats larger(Floats a, Floats b) { return a > b ? a : b; }
-
-Floats rounded(Floats v) {
-    const Floats half = v < 0.0f ? Floats{} - 0.5f : Floats{} + 0.5f;
-    return __builtin_convertvector(__builtin_convertvector(v + half, Ints), Floats);
-}
-
-Floats scaled(Floats v, Floats n) {
-    const Ints power = (__builtin_convertvector(n, Ints) + 127) << 23;
-    Floats scale;
-    std::memcpy(&scale, &power, sizeof scale);
-    return v * scale;
-}
-
-// Reduces a vector by combining its lower and upper half, and so on.
 template <class Put>
 float reduced(Floats v, Put put) {
     float x[kLanes];
@@ -126,26 +119,30 @@ float reduced(Floats v, Put put) {
     return x[0];
 }
 
-float sum(Floats v) {
-    return reduced(v, [](float a, float b) { return a + b; });
-}
-
-float largest(Floats v) {
-    return reduced(v, [](float a, float b) { return a > b ? a : b; });
-}
-
 void sums(const Floats (&v)[4], float* out) {
-    for (int i = 0; i < 4; ++i) out[i] = sum(v[i]);
+    for (int i = 0; i < 4; ++i)
+        out[i] = reduced(v[i], [](float a, float b) { return a + b; });
 }
 
 #endif
+
+float sum(Floats v) {
+    return reduced(v, [](auto a, auto b) { return a + b; });
+}
+
+float largest(Floats v) {
+    return reduced(v, [](auto a, auto b) { return a > b ? a : b; });
+}
 
 // e^x for x <= 0, to two units in the last place; 0 below -87. As in Cephes' expf: 2^n times a
 // polynomial of the remainder.
 Floats exponential(Floats x) {
     const Ints lost = x < -87.0f;  // denormals: processors take a hundred times as long
     x = larger(Floats{} - 87.0f, x);  // NaN stays NaN
-    const Floats n = rounded(x * 1.44269504f);
+    // At this size a float32 is a whole number, and its last bits are n + 127: 2^n's exponent.
+    constexpr float kWhole = 3 << 22, kBias = 127;
+    const Floats shifted = x * 1.44269504f + (kWhole + kBias);
+    const Floats n = shifted - (kWhole + kBias);
     const Floats r = x - n * 0.693359375f + n * 2.12194440e-4f;
     Floats p = r * 1.9875691500e-4f + 1.3981999507e-3f;
     p = p * r + 8.3334519073e-3f;
@@ -153,7 +150,12 @@ Floats exponential(Floats x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
-    return lost ? Floats{} : scaled(p, n);
+    Ints power;
+    std::memcpy(&power, &shifted, sizeof power);
+    power <<= 23;
+    Floats scale;
+    std::memcpy(&scale, &power, sizeof scale);
+    return lost ? Floats{} : p * scale;
 }
 
 // Softmax of the first `count` of `size` numbers (whole vectors), in place; the others become 0.
