@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from fairseq_commands import environment
+from fairseq_commands import REPO, environment
 
-HERE = Path(__file__).resolve().parent
-REPO = HERE.parents[1]
+sys.path.insert(0, str(REPO / "data-prep"))  # the grammar's modules
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # corpus_files and its like
+from corpus_files import PAIR
+
 DATA_PREP = REPO / "data-prep"
-sys.path[:0] = [str(HERE), str(DATA_PREP)]  # corpus_files, and the grammar's modules
+SPLITS = ("train", "valid", "test")
 
 
 @pytest.fixture
@@ -76,7 +79,7 @@ def write_corpus(tmp_path):
     def write(folder: str, **lines) -> Path:
         path = tmp_path / folder
         path.mkdir(parents=True, exist_ok=True)
-        for split in ("train", "valid", "test"):
+        for split in SPLITS:
             for language in ("en", "de"):
                 text = lines.get(f"{split}_{language}")
                 if text is None:
@@ -86,3 +89,61 @@ def write_corpus(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def mirror(tmp_path) -> Path:
+    """Where a test may write a mirror of the public corpora (corpus_mirror)."""
+    return tmp_path / "mirror"
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    """sentences(count, more) makes lines of made-up words with umlauts and rare letters."""
+    chance = random.Random(5)
+    words = ["Straße", "über", "haus", "cat", "dog's", "naïve", "3,5", "…", "(so)", "☃", "quick"]
+
+    def make(count, more=()):
+        return [" ".join(chance.choices([*words, *more], k=6)) for _ in range(count)]
+
+    return make
+
+
+@pytest.fixture
+def clean_text(write_corpus, sentences) -> Path:
+    """A corpus of 200 pairs; test has letters that train has not."""
+    texts = {
+        f"{split}_{side}": sentences(
+            200 if split == "train" else 20, ["žaba"] if split == "test" else []
+        )
+        for split in SPLITS
+        for side in ("en", "de")
+    }
+    return write_corpus("clean", **texts)
+
+
+@pytest.fixture(params=["sentencepiece", "moses-bpe"])
+def kind(request) -> str:
+    """Each kind of subwords."""
+    return request.param
+
+
+@pytest.fixture
+def learned(step, clean_text, tmp_path, kind) -> Path:
+    """What subwords.py has learnt from clean_text."""
+    result = step(
+        "subwords",
+        "--input",
+        clean_text,
+        "--output",
+        tmp_path / "subwords",
+        *PAIR,
+        "--kind",
+        kind,
+        "--vocab-size",
+        60,
+        "--merges",
+        20,
+    )
+    assert result.returncode == 0, result.stderr
+    return tmp_path / "subwords"

@@ -19,6 +19,28 @@ DEV, TEST = "wmt14/dev.tgz", "wmt14/test-full.tgz"
 TALKS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 
 
+def made_up(key: str, count: int) -> tuple[Lines, Lines]:
+    """Sentences that say where they come from; with what SGML escapes."""
+    return (
+        [f"{key} sentence {n} of A & B < C ä" for n in range(count)],
+        [f"{key} Satz {n} von A & B < C ö" for n in range(count)],
+    )
+
+
+TEXTS = {  # for write_wmt
+    key: made_up(key, count)
+    for key, count in (
+        ("europarl", 7),
+        ("commoncrawl", 6),
+        ("news", 5),
+        ("un", 4),
+        ("giga", 3),
+        ("valid", 4),
+        ("test", 5),
+    )
+}
+
+
 def text(lines: Lines) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 

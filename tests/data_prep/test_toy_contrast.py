@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 from conftest import DATA_PREP
-from test_toy_german import ADJECTIVE, CHILD, MAN, MODAL, RELATIVE_MAN, TODAY, VERB, the
+from german_sentences import ADJECTIVE, CHILD, MAN, MODAL, RELATIVE_MAN, TODAY, VERB, the
 
 from toy.contrast import mistakes
 from toy.syntax import Attempt, Clause, Linked, Name, Pronoun, Question, Statement

@@ -1,38 +1,15 @@
 """The recipes' commands, without running them."""
 
-import json
-import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from dry_runs import commands, recipe
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from recipe_environment import REPO, environment
+from recipe_environment import REPO
 
 EXPERIMENTS = sorted(p.stem for p in (REPO / "recipes/experiments").glob("*.sh"))
-
-
-def recipe(*command, status=0, **knobs):
-    done = subprocess.run(
-        [str(REPO / "recipes" / command[0]), *command[1:]],
-        env=environment(**{"RUNS": "/nowhere"} | knobs),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == status, done.stdout + done.stderr
-    return done
-
-
-def commands(text):
-    """Each printed command as its words; what follows a redirection or a pipe left out."""
-    for line in text.splitlines():
-        words = shlex.split(line)
-        ends = [i for i, word in enumerate(words) if word in {">", "|", "2>&1"}]
-        yield words[: ends[0]] if ends else words
-
 
 RUNS = [(name, {}) for name in EXPERIMENTS if not name.startswith("parsing_")]
 DROPOUTS = {  # other than the paper's for its base model; the big one's is in Table 3
@@ -88,11 +65,6 @@ def test_moses_bpe_is_undone_for_scoring():
     assert "expected sentencepiece or" in recipe("prepare.sh", "toy", status=2, SUBWORDS="x").stderr
 
 
-def test_flags_pass_through():
-    printed = recipe("train.sh", "toy", "--dry-run", "--clip-norm", "1 0").stdout
-    assert next(commands(printed))[-2:] == ["--clip-norm", "1 0"]
-
-
 @pytest.mark.parametrize(
     "command, message",
     [
@@ -115,45 +87,6 @@ def test_run_without_arguments_lists_the_experiments_with_a_line_on_each():
     assert all(len(about) > 20 for about in named.values())
 
 
-@pytest.mark.parametrize(("tokens", "batches"), [(4096, 8), (8192, 4), (5000, 7), (40_000, 1)])
-def test_an_update_holds_the_papers_batch_on_one_device(tokens, batches):
-    """32,768 slots, as tensor2tensor had on 8 GPUs."""
-    done = recipe("train.sh", "wmt14_en_de_base", "--dry-run", MAX_TOKENS=str(tokens))
-    (words,) = commands(done.stdout)
-    assert words[words.index("--update-freq") + 1] == str(batches)
-    assert f"{tokens} a batch x 1 devices x {batches}" in done.stderr
-
-
-def test_many_processes_are_started_with_their_share_of_the_batch(monkeypatch):
-    knobs = {"GPUS": "2", "NODES": "2", "NODE_RANK": "1", "MASTER_ADDR": "node7"}
-    done = recipe("train.sh", "wmt14_en_de_base", "--dry-run", **knobs, PRECISION="fp32")
-    (words,) = commands(done.stdout)
-    assert words[0] == "MASTER_ADDR=node7"
-    words = words[words.index("torchrun") :]
-    start = words.index("fairseq-train")
-    assert words[start - 1] == str(REPO / "recipes/worker.sh")
-    assert words[1 : start - 1] == shlex.split(
-        "--nnodes 2 --node-rank 1 --nproc-per-node 2 --master-addr node7 --master-port 29500"
-        " --no-python"
-    )
-    assert "4096 a batch x 4 devices x 2 batches" in done.stderr
-
-    worker = recipe("worker.sh", "echo", *words[start:], RANK="3", LOCAL_RANK="1", WORLD_SIZE="4")
-    words = shlex.split(worker.stdout)
-    monkeypatch.setattr(sys, "argv", words)
-    cfg = convert_namespace_to_omegaconf(
-        options.parse_args_and_arch(options.get_training_parser(), words[1:])
-    )
-    found = cfg.distributed_training
-    assert (found.distributed_world_size, found.distributed_rank, found.device_id) == (4, 3, 1)
-    assert found.distributed_backend == "gloo" and found.distributed_no_spawn
-
-
-def test_launchers_other_than_torchrun_and_srun_are_refused():
-    done = recipe("train.sh", "toy", "--dry-run", status=2, GPUS="2", LAUNCHER="mpirun")
-    assert "LAUNCHER is 'mpirun': expected torchrun or srun" in done.stderr
-
-
 def test_checkpoints_by_updates_are_averaged_by_updates():
     saved, averaged = (
         next(commands(recipe(f"{verb}.sh", "wmt14_en_de_big", "--dry-run").stdout))
@@ -163,60 +96,6 @@ def test_checkpoints_by_updates_are_averaged_by_updates():
     assert averaged[averaged.index("--by") + 1] == "updates"
     assert averaged[averaged.index("--last") + 1] == "20"
     assert "--allow-fewer" in averaged  # MAX_EPOCH=2 leaves two
-
-
-def test_unknown_precision_is_refused():
-    done = recipe("train.sh", "toy", "--dry-run", status=2, PRECISION="fp8")
-    assert "expected fp32, bf16 or fp16, or fp32-exact" in done.stderr
-
-
-@pytest.mark.parametrize("kind, undo", [("sentencepiece", "sentencepiece"),
-                                        ("moses-bpe", "subword_nmt")])  # fmt: skip
-def test_bleu_on_valid_undoes_the_subwords(kind, undo):
-    def words(experiment, **knobs):
-        (words,) = commands(recipe("train.sh", experiment, "--dry-run", **knobs).stdout)
-        return words
-
-    assert "--eval-bleu" not in words("toy", SUBWORDS=kind)
-    flags = words("toy", SUBWORDS=kind, EVAL_BLEU="1")
-    assert flags[flags.index("--eval-bleu-remove-bpe") + 1] == undo
-    if kind == "moses-bpe":
-        detokeniser = json.loads(flags[flags.index("--eval-bleu-detok-args") + 1])
-        assert flags[flags.index("--eval-bleu-detok") + 1] == "moses"
-        assert detokeniser == {"target_lang": "de"}
-    done = recipe("train.sh", "toy", "--dry-run", status=2, EVAL_BLEU="yes")
-    assert "EVAL_BLEU is 'yes'" in done.stderr
-
-
-def test_training_goes_on_in_the_same_log_and_its_failure_is_seen(tmp_path):
-    data, tool = tmp_path / "runs/toy/data-bin", tmp_path / "bin/fairseq-train"
-    data.mkdir(parents=True)
-    (data / "dict.en.txt").write_text("word 1\n")
-    tool.parent.mkdir()
-    tool.write_text(
-        '#!/bin/sh\necho "ran $*"\ntest -z "$FAIL" || exit 7\n'
-        f"mkdir -p {data.parent}/checkpoints\n"
-        f"touch {data.parent}/checkpoints/checkpoint_last.pt\n"
-    )
-    tool.chmod(0o755)
-    knobs = {
-        "PATH": f"{tool.parent}:{environment()['PATH']}",
-        "RUNS": str(tmp_path / "runs"),
-    }
-
-    def epochs():
-        log = (data.parent / "train.log").read_text()
-        return [line.split("--max-epoch ")[1].split()[0] for line in log.splitlines()]
-
-    recipe("train.sh", "toy", status=7, **knobs, MAX_EPOCH="2", FAIL="1")
-    assert epochs() == ["2"]
-    recipe("train.sh", "toy", **knobs, MAX_EPOCH="3")
-    assert epochs() == ["3"]
-    assert "already done" in recipe("train.sh", "toy", **knobs, MAX_EPOCH="3").stderr
-    longer = recipe("train.sh", "toy", **knobs, MAX_EPOCH="4").stderr
-    assert epochs() == ["3", "4"]
-    assert "train: settings changed since it was done; continuing from what is there" in longer
-    assert longer.rstrip().endswith(f"To start anew: rm -r {data.parent}/checkpoints")
 
 
 @pytest.mark.parametrize("name", [e for e in EXPERIMENTS if e.startswith("parsing_")])
@@ -283,18 +162,6 @@ def test_seeds_are_a_run_each_and_compared():
     assert train[train.index("--seed") + 1] == "7" and "/nowhere/toy/data-bin" in train
     assert "/nowhere/toy/seeds/seed7/checkpoints" in train
     assert "expected a whole number" in recipe("run.sh", "toy", status=2, SEEDS="1 x").stderr
-
-
-def test_training_stops_when_it_gets_no_better():
-    (words,) = commands(recipe("train.sh", "toy", "--dry-run", PATIENCE="10").stdout)
-    assert words[words.index("--patience") + 1] == "10"
-    assert "--best-checkpoint-metric" not in words
-    for score in ("bleu", "chrf"):
-        knobs = {"PATIENCE": "3", "PATIENCE_ON": score}
-        (words,) = commands(recipe("train.sh", "toy", "--dry-run", **knobs, EVAL_BLEU="1").stdout)
-        assert words[words.index("--best-checkpoint-metric") + 1] == score
-        assert "--maximize-best-checkpoint-metric" in words
-        assert "expected loss, or bleu" in recipe("train.sh", "toy", status=2, **knobs).stderr
 
 
 def test_comet_is_scored_where_there_is_a_python_for_it():

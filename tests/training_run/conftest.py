@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from experiments import recipe, sentence_pairs, write_text
 from fairseq_commands import REPO
 
+sys.path.append(str(Path(__file__).resolve().parent))  # report_reading
 EPOCHS, EVERY = 15, 5
 # Weights & Biases wants an account and the network: this writes down what it is given.
 WANDB = """
@@ -48,6 +50,12 @@ def watched(made_once) -> Watched:
     place = made_once("watched", run_recipes)
     calls = (place / "wandb.jsonl").read_text().splitlines()
     return Watched(place / "toy", place / "tensorboard", [json.loads(call) for call in calls])
+
+
+@pytest.fixture(scope="module")
+def log(watched) -> str:
+    """The text of its train.log."""
+    return (watched.folder / "train.log").read_text()
 
 
 def run_recipes(place: Path) -> None:

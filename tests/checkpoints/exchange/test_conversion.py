@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from argparse import Namespace
 
 import pytest
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.models.transformer import TransformerModel
 from fairseq.optim.adam import Adam as StockAdam
-from omegaconf import OmegaConf
+from stock_models import HALF, POSITIONS, UNTIED, stock_settings
 
 from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.checkpoints.exchange.conversion import convert
-from transformer_plugin.checkpoints.exchange.stock_settings import NoSuchForm, to_plugin, to_stock
-from transformer_plugin.config import completed
-from transformer_plugin.model import VaswaniTransformer
 from transformer_plugin.modules.adam import Adam
 
 PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
 LEARNED = {"encoder_learned_pos": True, "decoder_learned_pos": True}
-POSITIONS = {"max_source_positions": 64, "max_target_positions": 64}
-UNTIED = {"share_all_embeddings": False}
-HALF = UNTIED | {"share_decoder_input_output_embed": True}
 
 
 def trained(model, optimizer_class, sample):
@@ -49,13 +41,6 @@ def stock(request, build_stock, batch):
     model = build_stock(**POSITIONS, **request.param)
     optimizer = trained(model, StockAdam, batch([7, 4, 6], [3, 6, 5]))
     return model, optimizer, header(model, stock_settings(request.param), optimizer)
-
-
-def stock_settings(given):
-    sizes = {"encoder_layers": 2, "decoder_layers": 2, "encoder_embed_dim": 32}
-    sizes |= {"encoder_ffn_embed_dim": 64, "encoder_attention_heads": 4}
-    sizes |= {"decoder_attention_heads": 4, "share_all_embeddings": True, "dropout": 0.0}
-    return Namespace(**(sizes | POSITIONS | given))
 
 
 def test_stock_computes_the_same_as_ours_and_training_goes_on(stock, build, batch):
@@ -107,18 +92,6 @@ def test_one_flat_vector_is_reordered_as_its_parts_are(stock):
         assert not torch.equal(expected, vector)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *[("layer_norm_eps", 0.1), ("d_k", 5), ("d_v", 9)],
-        *[("attention_score", "dot"), ("attention_window", 2)],
-    ],
-)
-def test_what_stock_cannot_hold_is_named(name, value, stock_switches):
-    with pytest.raises(NoSuchForm, match=f"--{name.replace('_', '-')} {value}"):
-        to_stock(stock_switches | {name: value})
-
-
 @pytest.mark.parametrize("encoding", ["paper", "t2t"])
 def test_the_papers_model_becomes_a_stock_one_with_learned_positions(
     build, batch, toy_task, encoding
@@ -140,73 +113,6 @@ def test_the_papers_model_becomes_a_stock_one_with_learned_positions(
     assert again["cfg"]["model"]["positional_encoding"] == "learned"
     for name, tensor in state["model"].items():
         assert torch.equal(again["model"][name], tensor), name
-
-
-REFUSED = {
-    "activation_fn": "gelu",
-    "adaptive_softmax_cutoff": "5,9",
-    "adaptive_input": True,
-    "layernorm_embedding": True,
-    "no_scale_embedding": True,
-    "no_token_positional_embeddings": True,
-    "no_cross_attention": True,
-    "cross_self_attention": True,
-    "no_decoder_final_norm": True,
-    "merge_src_tgt_embed": True,
-    "encoder_layerdrop": 0.1,
-    "decoder_layerdrop": 0.1,
-    "encoder_layers_to_keep": "0,2",
-    "quant_noise_pq": 0.1,
-    "quant_noise_scalar": 0.1,
-    "base_layers": 1,
-    "decoder_embed_dim": 8,
-    "decoder_ffn_embed_dim": 8,
-    "decoder_attention_heads": 2,
-    "decoder_normalize_before": True,
-    "decoder_learned_pos": True,
-    "decoder_output_dim": 8,
-}
-
-
-@pytest.mark.parametrize(("name", "value"), REFUSED.items())
-def test_what_the_plugin_cannot_hold_is_named(name, value):
-    with pytest.raises(NoSuchForm, match=f"--{name.replace('_', '-')} {value}"):
-        to_plugin(stock_settings({name: value}))
-
-
-STOCK_ARCHITECTURES = [
-    *("transformer", "transformer_tiny", "transformer_iwslt_de_en", "transformer_wmt_en_de"),
-    *("transformer_vaswani_wmt_en_de_big", "transformer_vaswani_wmt_en_fr_big"),
-    *("transformer_wmt_en_de_big", "transformer_wmt_en_de_big_t2t"),
-]
-
-
-def test_every_stock_architecture_is_known():
-    known = {name for name, model in ARCH_MODEL_REGISTRY.items() if model is TransformerModel}
-    assert known == set(STOCK_ARCHITECTURES)
-
-
-@pytest.mark.parametrize("architecture", STOCK_ARCHITECTURES)
-def test_every_stock_architecture_converts(architecture, toy_task):
-    for tying in ({"share_all_embeddings": True}, UNTIED, HALF):
-        args = Namespace(arch=architecture, **tying, **POSITIONS)
-        ARCH_CONFIG_REGISTRY[architecture](args)
-        with torch.device("meta"):
-            stock = TransformerModel.build_model(args, toy_task)
-        state = {"cfg": {"model": args}, "model": stock.state_dict()}
-        settings = convert(state, "plugin")["cfg"]["model"]
-        with torch.device("meta"):
-            ours = VaswaniTransformer.build_model(completed(OmegaConf.create(settings)), toy_task)
-        sizes = [sum(p.numel() for p in model.parameters()) for model in (ours, stock)]
-        assert sizes[0] == sizes[1]
-        again = vars(to_stock(settings))
-        usual = {"arch": "transformer"}
-        assert {**vars(args), **usual} == {**vars(args), **again, **usual}
-
-
-def test_another_stock_model_is_refused():
-    with pytest.raises(NoSuchForm, match="--arch lightconv"):
-        convert({"cfg": {"model": Namespace(arch="lightconv")}, "model": {}}, "plugin")
 
 
 def test_the_optimizers_state_is_left_out_where_its_order_is_not_known(build_stock, batch):

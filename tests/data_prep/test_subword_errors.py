@@ -1,0 +1,88 @@
+"""What subwords.py and binarise.py cannot work with is refused, and the message says why."""
+
+from __future__ import annotations
+
+import pytest
+from corpus_files import PAIR, leftovers
+
+
+def test_a_vocabulary_that_the_text_cannot_fill_is_refused(refused, clean_text, tmp_path):
+    for size in (100_000, 5):
+        message = refused(
+            "subwords",
+            "--input",
+            clean_text,
+            "--output",
+            tmp_path / "s",
+            *PAIR,
+            "--vocab-size",
+            size,
+        )
+        assert f"--vocab-size {size}" in message and "ocabulary size" in message
+        assert not (tmp_path / "s").exists() and not leftovers(tmp_path)
+
+
+def test_invalid_utf8_is_refused_not_replaced(refused, clean_text, tmp_path):
+    with (clean_text / "train.de").open("ab") as file:
+        file.write(b"\xfcber\n")
+    message = refused(
+        "subwords", "--input", clean_text, "--output", tmp_path / "s", *PAIR, "--vocab-size", 60
+    )
+    assert "train.de, line 201, byte 1" in message
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not a model"])
+def test_a_missing_or_corrupt_model_is_refused(refused, clean_text, tmp_path, content):
+    (tmp_path / "s").mkdir()
+    model = tmp_path / "s/joint.model"
+    if content is not None:
+        model.write_bytes(content)
+        model.with_suffix(".vocab").write_bytes(content)
+    message = refused(
+        "binarise",
+        "--input",
+        clean_text,
+        "--model",
+        tmp_path / "s",
+        "--output",
+        tmp_path / "data-bin",
+        *PAIR,
+    )
+    assert str(model) in message and not (tmp_path / "data-bin").exists()
+
+
+def test_misaligned_text_is_refused(refused, step, clean_text, tmp_path):
+    step("subwords", "--input", clean_text, "--output", tmp_path / "s", *PAIR, "--vocab-size", 60)
+    lines = (clean_text / "test.en").read_text(encoding="utf-8").splitlines(keepends=True)
+    (clean_text / "test.en").write_text("".join(lines[1:]), encoding="utf-8")
+    message = refused(
+        "binarise",
+        "--input",
+        clean_text,
+        "--model",
+        tmp_path / "s",
+        "--output",
+        tmp_path / "data-bin",
+        *PAIR,
+    )
+    assert "test.en has 19 lines" in message and not leftovers(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("size", "said"), [(90_000, "Please set it to a value <= "), (5, "smaller than required_chars")]
+)
+def test_a_vocabulary_that_does_not_fit_is_explained(step, clean_text, tmp_path, size, said):
+    done = step(
+        "subwords",
+        "--input",
+        clean_text,
+        "--output",
+        tmp_path / "subwords",
+        *PAIR,
+        "--vocab-size",
+        size,
+    )
+    assert done.returncode == 2 and not leftovers(tmp_path)
+    assert done.stderr.startswith(f"subwords.py: sentencepiece cannot learn --vocab-size {size}: ")
+    assert said in done.stderr and "src/" not in done.stderr and "W0000" not in done.stderr
+    assert ("(VOCAB_SIZE of an experiment)" in done.stderr) == (size == 90_000)

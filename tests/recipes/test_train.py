@@ -1,0 +1,121 @@
+"""recipes/train.sh: the batch, the processes, the measures on valid, and a log that goes on."""
+
+import json
+import shlex
+import sys
+
+import pytest
+from dry_runs import commands, recipe
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from recipe_environment import REPO, environment
+
+
+def test_flags_pass_through():
+    printed = recipe("train.sh", "toy", "--dry-run", "--clip-norm", "1 0").stdout
+    assert next(commands(printed))[-2:] == ["--clip-norm", "1 0"]
+
+
+@pytest.mark.parametrize(("tokens", "batches"), [(4096, 8), (8192, 4), (5000, 7), (40_000, 1)])
+def test_an_update_holds_the_papers_batch_on_one_device(tokens, batches):
+    """32,768 slots, as tensor2tensor had on 8 GPUs."""
+    done = recipe("train.sh", "wmt14_en_de_base", "--dry-run", MAX_TOKENS=str(tokens))
+    (words,) = commands(done.stdout)
+    assert words[words.index("--update-freq") + 1] == str(batches)
+    assert f"{tokens} a batch x 1 devices x {batches}" in done.stderr
+
+
+def test_many_processes_are_started_with_their_share_of_the_batch(monkeypatch):
+    knobs = {"GPUS": "2", "NODES": "2", "NODE_RANK": "1", "MASTER_ADDR": "node7"}
+    done = recipe("train.sh", "wmt14_en_de_base", "--dry-run", **knobs, PRECISION="fp32")
+    (words,) = commands(done.stdout)
+    assert words[0] == "MASTER_ADDR=node7"
+    words = words[words.index("torchrun") :]
+    start = words.index("fairseq-train")
+    assert words[start - 1] == str(REPO / "recipes/worker.sh")
+    assert words[1 : start - 1] == shlex.split(
+        "--nnodes 2 --node-rank 1 --nproc-per-node 2 --master-addr node7 --master-port 29500"
+        " --no-python"
+    )
+    assert "4096 a batch x 4 devices x 2 batches" in done.stderr
+
+    worker = recipe("worker.sh", "echo", *words[start:], RANK="3", LOCAL_RANK="1", WORLD_SIZE="4")
+    words = shlex.split(worker.stdout)
+    monkeypatch.setattr(sys, "argv", words)
+    cfg = convert_namespace_to_omegaconf(
+        options.parse_args_and_arch(options.get_training_parser(), words[1:])
+    )
+    found = cfg.distributed_training
+    assert (found.distributed_world_size, found.distributed_rank, found.device_id) == (4, 3, 1)
+    assert found.distributed_backend == "gloo" and found.distributed_no_spawn
+
+
+def test_launchers_other_than_torchrun_and_srun_are_refused():
+    done = recipe("train.sh", "toy", "--dry-run", status=2, GPUS="2", LAUNCHER="mpirun")
+    assert "LAUNCHER is 'mpirun': expected torchrun or srun" in done.stderr
+
+
+def test_unknown_precision_is_refused():
+    done = recipe("train.sh", "toy", "--dry-run", status=2, PRECISION="fp8")
+    assert "expected fp32, bf16 or fp16, or fp32-exact" in done.stderr
+
+
+@pytest.mark.parametrize("kind, undo", [("sentencepiece", "sentencepiece"),
+                                        ("moses-bpe", "subword_nmt")])  # fmt: skip
+def test_bleu_on_valid_undoes_the_subwords(kind, undo):
+    def words(experiment, **knobs):
+        (words,) = commands(recipe("train.sh", experiment, "--dry-run", **knobs).stdout)
+        return words
+
+    assert "--eval-bleu" not in words("toy", SUBWORDS=kind)
+    flags = words("toy", SUBWORDS=kind, EVAL_BLEU="1")
+    assert flags[flags.index("--eval-bleu-remove-bpe") + 1] == undo
+    if kind == "moses-bpe":
+        detokeniser = json.loads(flags[flags.index("--eval-bleu-detok-args") + 1])
+        assert flags[flags.index("--eval-bleu-detok") + 1] == "moses"
+        assert detokeniser == {"target_lang": "de"}
+    done = recipe("train.sh", "toy", "--dry-run", status=2, EVAL_BLEU="yes")
+    assert "EVAL_BLEU is 'yes'" in done.stderr
+
+
+def test_training_goes_on_in_the_same_log_and_its_failure_is_seen(tmp_path):
+    data, tool = tmp_path / "runs/toy/data-bin", tmp_path / "bin/fairseq-train"
+    data.mkdir(parents=True)
+    (data / "dict.en.txt").write_text("word 1\n")
+    tool.parent.mkdir()
+    tool.write_text(
+        '#!/bin/sh\necho "ran $*"\ntest -z "$FAIL" || exit 7\n'
+        f"mkdir -p {data.parent}/checkpoints\n"
+        f"touch {data.parent}/checkpoints/checkpoint_last.pt\n"
+    )
+    tool.chmod(0o755)
+    knobs = {
+        "PATH": f"{tool.parent}:{environment()['PATH']}",
+        "RUNS": str(tmp_path / "runs"),
+    }
+
+    def epochs():
+        log = (data.parent / "train.log").read_text()
+        return [line.split("--max-epoch ")[1].split()[0] for line in log.splitlines()]
+
+    recipe("train.sh", "toy", status=7, **knobs, MAX_EPOCH="2", FAIL="1")
+    assert epochs() == ["2"]
+    recipe("train.sh", "toy", **knobs, MAX_EPOCH="3")
+    assert epochs() == ["3"]
+    assert "already done" in recipe("train.sh", "toy", **knobs, MAX_EPOCH="3").stderr
+    longer = recipe("train.sh", "toy", **knobs, MAX_EPOCH="4").stderr
+    assert epochs() == ["3", "4"]
+    assert "train: settings changed since it was done; continuing from what is there" in longer
+    assert longer.rstrip().endswith(f"To start anew: rm -r {data.parent}/checkpoints")
+
+
+def test_training_stops_when_it_gets_no_better():
+    (words,) = commands(recipe("train.sh", "toy", "--dry-run", PATIENCE="10").stdout)
+    assert words[words.index("--patience") + 1] == "10"
+    assert "--best-checkpoint-metric" not in words
+    for score in ("bleu", "chrf"):
+        knobs = {"PATIENCE": "3", "PATIENCE_ON": score}
+        (words,) = commands(recipe("train.sh", "toy", "--dry-run", **knobs, EVAL_BLEU="1").stdout)
+        assert words[words.index("--best-checkpoint-metric") + 1] == score
+        assert "--maximize-best-checkpoint-metric" in words
+        assert "expected loss, or bleu" in recipe("train.sh", "toy", status=2, **knobs).stderr
