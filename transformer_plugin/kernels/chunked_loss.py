@@ -21,6 +21,7 @@ _CPU_BYTES = 8 << 20  # about the size of the inner caches
 _CPU_LEAST_ROWS = 256  # because each chunk is added to the whole gradient of the matrix
 _GPU_BYTES = 256 << 20
 _CPU_ROWS = 64  # of logits that fit into the inner caches in float32
+_CPU_CLASSES = 4096  # added to the gradient of the matrix at once, if the sum has another type
 
 
 def _supports(
@@ -77,6 +78,7 @@ def _pass_over_chunks(
         The smoothed and the plain loss, ``[2]``, in nats; the number of correct rows; the gradients
         of the rows, ``[N, D]``, and of the matrix, ``[V, D]``, or None without ``with_gradient``.
     """
+    on_cpu = rows.device.type == "cpu"
     wide = torch.promote_types(weight.dtype, torch.float32)
     vocabulary = weight.size(0)
     matrix = weight.to(rows.dtype)
@@ -88,7 +90,7 @@ def _pass_over_chunks(
     chunk_size = min(chunk_size, rows.size(0))
     # Allocating memory for each chunk would cost more than the computation.
     buffer = rows.new_empty(chunk_size, vocabulary)
-    at_once = _CPU_ROWS if rows.device.type == "cpu" else chunk_size
+    at_once = _CPU_ROWS if on_cpu else chunk_size
     wide_buffer = torch.empty_like(buffer[:at_once], dtype=wide)
 
     for start in range(0, rows.size(0), chunk_size):
@@ -105,7 +107,10 @@ def _pass_over_chunks(
             if grad_matrix.dtype == h.dtype:
                 grad_matrix.addmm_(logits.t(), h)
             else:
-                grad_matrix += torch.mm(logits.t(), h)
+                classes = _CPU_CLASSES if on_cpu else vocabulary
+                parts = zip(grad_matrix.split(classes), logits.split(classes, 1), strict=True)
+                for part, of_classes in parts:
+                    part += torch.mm(of_classes.t(), h)
     return losses, correct, grad_rows, grad_matrix
 
 

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from .operation import operation
 
+_PART = 1 << 20  # numbers of a gradient, of which torch makes a float32 copy for its norm
+
 
 class AdamTensors(NamedTuple):
     """A weight and its optimizer state; all tensors have the weight's shape.
@@ -154,5 +156,6 @@ def _gradient(parameter: Tensor) -> Tensor:
 
 def gradient_norm(gradients: list[Tensor]) -> Tensor:
     """The Euclidean norm of all gradients together, float32."""
-    norms = torch._foreach_norm(gradients, dtype=torch.float32)
+    parts = [part for each in gradients for part in each.flatten().split(_PART)]
+    norms = torch._foreach_norm(parts, dtype=torch.float32)
     return torch.linalg.vector_norm(torch.stack(norms))
