@@ -76,9 +76,9 @@ load_experiment() {
     transformer-plugin recipe check "$1" --recipes "$REPO/recipes" --script "$SCRIPT" || exit 2
     EXPERIMENT=$1
     RUN_DIR="$RUNS/$1"
-    : "${SYSTEM:=transformer}"  # or convs2s, lstm: those that Table 2 compares with, in fairseq
+    : "${SYSTEM:=transformer}"  # or fairseq's own: fairseq (its Transformer), convs2s, lstm
     [[ $SYSTEM =~ ^[a-z0-9]+$ && -e $REPO/recipes/systems/$SYSTEM.sh ]] ||
-        die "SYSTEM is '$SYSTEM': expected transformer, convs2s or lstm"
+        die "SYSTEM is '$SYSTEM': expected transformer, fairseq, convs2s or lstm"
     # shellcheck source=/dev/null
     . "$REPO/recipes/systems/$SYSTEM.sh"
     local given=${SOURCE:-}-${TARGET:-}

@@ -1,4 +1,4 @@
-"""Operations of fairseq's ConvS2S and LSTM by formula, against those that torch counts."""
+"""Operations of fairseq's own systems by formula, against those that torch counts."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import pytest
 import torch
 from fairseq.models import fconv, lstm
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer_plugin.fairseq_flops import convs2s_flops, lstm_flops
+from transformer_plugin.fairseq_flops import (
+    convs2s_flops,
+    lstm_flops,
+    stock_transformer_flops,
+)
 from transformer_plugin.throughput import batch_flops
 
 HIDDEN = 12  # of the LSTM
@@ -97,6 +102,16 @@ def test_lstm(dictionary, batch, counted, bidirectional, shared, attention):
     # The states before the encoder's first step are zeros, without a gradient.
     zeros = 2 * 2 * (1 + bidirectional) * HIDDEN * 4 * HIDDEN * 2
     assert backward == 2 * forward - zeros
+
+
+def test_the_transformer(build_stock, batch):
+    """Two encoder layers, one decoder layer."""
+    model = build_stock(encoder_layers=2, decoder_layers=1, dropout=0.0)
+    sample = batch([7, 7], [5, 5])
+    # torch does not count the other attention of a CPU.
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as forward:
+        model(**sample["net_input"])
+    assert forward.get_total_flops() == 2 * stock_transformer_flops(model, 7, 5)
 
 
 def test_a_batch_counts_the_sentences_without_padding(dictionary):

@@ -1,4 +1,4 @@
-"""Floating-point operations of fairseq's ConvS2S and LSTM, which Table 2 compares with.
+"""Floating-point operations of fairseq's own Transformer, ConvS2S and LSTM.
 
 Matrix products alone are counted, as in ``flops.py``. Each token is multiplied by every weight of
 its side once, with 2 operations for each element; looking up embeddings is free. A convolution's
@@ -10,9 +10,23 @@ from __future__ import annotations
 
 from fairseq.models.fconv import FConvModel
 from fairseq.models.lstm import LSTMModel
+from fairseq.models.transformer import TransformerModelBase
 from torch import nn
 
-from .flops import Count, output_flops
+from .flops import Count, Dimensions, decoder_flops, encoder_flops, output_flops
+
+
+def stock_transformer_flops(model: TransformerModelBase, source: Count, target: Count) -> Count:
+    """Forward pass of fairseq's Transformer for a pair of sentences."""
+    encoder, decoder = (
+        Dimensions(side.layers, side.embed_dim, side.ffn_embed_dim, heads, width, width)
+        for side in (model.cfg.encoder, model.cfg.decoder)
+        for heads in [side.attention_heads]
+        for width in [side.embed_dim // heads]
+    )
+    vocab, width = model.decoder.output_projection.weight.shape
+    layers = encoder_flops(encoder, source) + decoder_flops(decoder, source, target)
+    return layers + output_flops(width, vocab, target)
 
 
 def convs2s_flops(model: FConvModel, source: Count, target: Count) -> Count:

@@ -13,10 +13,11 @@ from typing import Any
 import torch
 from fairseq.models.fconv import FConvModel
 from fairseq.models.lstm import LSTMModel
+from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor, nn
 
 from .config import head_widths
-from .fairseq_flops import convs2s_flops, lstm_flops
+from .fairseq_flops import convs2s_flops, lstm_flops, stock_transformer_flops
 from .flops import Dimensions, decoder_flops, encoder_flops, output_flops, training_flops
 from .model import VaswaniTransformer
 
@@ -70,6 +71,7 @@ def _transformer(model: VaswaniTransformer, source: Tensor, target: Tensor) -> T
 # Operations of the forward pass, for each sentence.
 _FORWARD: dict[type[nn.Module], Callable[..., Tensor]] = {
     VaswaniTransformer: _transformer,
+    TransformerModelBase: stock_transformer_flops,
     FConvModel: convs2s_flops,
     LSTMModel: lstm_flops,
 }

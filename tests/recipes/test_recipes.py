@@ -14,6 +14,7 @@ EXPERIMENTS = sorted(p.stem for p in (REPO / "recipes/experiments").glob("*.sh")
 RUNS = [(name, {}) for name in EXPERIMENTS if not name.startswith("parsing_")]
 DROPOUTS = {  # other than the paper's for its base model; the big one's is in Table 3
     "multi30k_en_de": 0.3, "multi30k_en_fr": 0.2, "multi30k_table2": 0.2,
+    "multi30k_wu2021": 0.3,
     "iwslt14_de_en": 0.3, "wmt14_en_de_big": 0.3,
 }  # fmt: skip
 RUNS += [("table3", {"ROW": row}) for row in ("D1", "D3", "big")]
@@ -43,7 +44,8 @@ def test_every_command_of_a_run_is_printed_and_parses(experiment, knobs, monkeyp
             assert numbers == paper.get(knobs.get("ROW"), (DROPOUTS.get(experiment, 0.1), 0.1))
         else:
             alpha = {"multi30k_en_de": 1.2}.get(experiment, 0.6)
-            assert (cfg.generation.beam, cfg.generation.lenpen) == (4, alpha)
+            beam = 5 if experiment == "multi30k_wu2021" else 4
+            assert (cfg.generation.beam, cfg.generation.lenpen) == (beam, alpha)
             assert cfg.dataset.gen_subset == ("valid" if experiment == "table3" else "test")
 
 
@@ -134,6 +136,7 @@ def test_every_command_of_a_parser_parses(name, monkeypatch):
     ("multi30k_en_de", "convs2s", "fconv_iwslt_de_en", "nag"),
     ("wmt14_en_de_base", "convs2s", "fconv_wmt_en_de", "nag"),
     ("iwslt14_de_en", "lstm", "lstm_wiseman_iwslt_de_en", "adam"),
+    ("iwslt14_de_en", "fairseq", "transformer_iwslt_de_en", "adam"),
 ])  # fmt: skip
 def test_other_systems_by_the_same_recipe(experiment, system, arch, optimizer, monkeypatch):
     ours = list(commands(recipe("run.sh", experiment, "--dry-run").stdout))
@@ -145,11 +148,11 @@ def test_other_systems_by_the_same_recipe(experiment, system, arch, optimizer, m
         options.parse_args_and_arch(options.get_training_parser(), train[1:])
     )
     assert (cfg.model._name or cfg.model.arch, cfg.optimizer._name) == (arch, optimizer)
-    assert cfg.model.dropout == 0.2
+    assert cfg.model.dropout == (0.3 if system == "fairseq" else 0.2)
     assert cfg.checkpoint.save_dir == f"/nowhere/{experiment}/{system}/checkpoints"
     for flag in ("--max-tokens", "--update-freq", "--seed"):
         assert train[train.index(flag) + 1] == ours[4][ours[4].index(flag) + 1]
-    assert "expected transformer, convs2s or lstm" in recipe(
+    assert "expected transformer, fairseq, convs2s or lstm" in recipe(
         "run.sh", experiment, status=2, SYSTEM="gnmt").stderr  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The systems that Table 2 compares with: trained, continued, averaged, decoded and scored."""
+"""fairseq's own systems in the recipes: trained, continued, averaged, decoded and scored."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from transformer_plugin.reports.training_report.results import results
 from transformer_plugin.reports.training_report.run import read_run
 
 SMALL = {
+    "fairseq": ["--encoder-layers", "2", "--decoder-layers", "2", "--encoder-embed-dim", "32",
+                "--decoder-embed-dim", "32", "--encoder-ffn-embed-dim", "64",
+                "--decoder-ffn-embed-dim", "64"],
     "convs2s": ["--encoder-layers", "[(32, 3)] * 2", "--decoder-layers", "[(32, 3)] * 2",
                 "--encoder-embed-dim", "32", "--decoder-embed-dim", "32",
                 "--decoder-out-embed-dim", "32"],
@@ -29,7 +32,9 @@ def recipe(verb, *words, **knobs):
 
 
 @pytest.mark.parametrize("precision", [pytest.param("fp32", marks=pytest.mark.slow), "bf16"])
-@pytest.mark.parametrize("system", ["convs2s", pytest.param("lstm", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("system", [
+    "convs2s", *(pytest.param(name, marks=pytest.mark.slow) for name in ("fairseq", "lstm"))
+])  # fmt: skip
 def test_a_system_runs_from_training_to_its_score(system, precision, small_data, tmp_path):
     """Two epochs in two starts; weight norm's parameters are saved and read back."""
     knobs = {"RUNS": str(tmp_path), "DATA_DIR": str(small_data), "SYSTEM": system,
