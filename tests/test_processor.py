@@ -26,26 +26,32 @@ def cpuinfo(monkeypatch, tmp_path):
 
 
 def forget():
-    for cached in (processor.features, processor.is_amd, processor.has_fast_bf16):
+    for cached in (
+        processor.features,
+        processor.is_amd,
+        processor.has_avx512,
+        processor.has_fast_bf16,
+    ):
         cached.cache_clear()
 
 
 @pytest.mark.parametrize(
-    "maker, flags, fast",
+    "maker, flags, fast, slow_mkl",
     [
-        (INTEL, "avx2 avx512f", False),
-        (INTEL, "avx512f avx512_bf16", False),  # slower than float32
-        (INTEL, "avx512f avx512_bf16 amx_bf16", True),
-        (AMD, "avx512f avx512_bf16", True),
-        (AMD, "avx2", False),
+        (INTEL, "avx2 avx512f", False, False),
+        (INTEL, "avx512f avx512_bf16", False, False),  # slower than float32
+        (INTEL, "avx512f avx512_bf16 amx_bf16", True, False),
+        (AMD, "avx512f avx512_bf16", True, True),
+        (AMD, "avx2", False, False),
     ],
 )
-def test_what_it_is(cpuinfo, maker, flags, fast):
+def test_what_it_is(cpuinfo, maker, flags, fast, slow_mkl):
     cpuinfo(maker, flags)
     assert processor.is_amd() == (maker == AMD)
     assert processor.features() == flags
     assert processor.model_name() == f"{maker} 7: x"
     assert processor.has_fast_bf16() == fast
+    assert processor.has_slow_mkl() == slow_mkl
 
 
 def test_where_the_system_does_not_say(cpuinfo):

@@ -20,8 +20,20 @@ def features() -> str:
 
 @functools.cache
 def is_amd() -> bool:
-    """Whether the processor is AMD's, on which MKL is slower in float32."""
+    """Whether the processor is AMD's."""
     return _entry("vendor_id") == "AuthenticAMD"
+
+
+@functools.cache
+def has_avx512() -> bool:
+    """Whether the processor has AVX-512."""
+    return "avx512f" in features().split()
+
+
+def has_slow_mkl() -> bool:
+    """Whether MKL's float32 products are slower than oneDNN's: AMD with AVX-512, which MKL does not
+    use there."""
+    return is_amd() and has_avx512()
 
 
 @functools.cache

@@ -29,7 +29,7 @@ def dtype(request, monkeypatch):
     if by_onednn and not (onednn._is_at_hand() and (kept == FP32 or onednn._has_bf16())):
         pytest.skip("no oneDNN with this type for this processor")
     monkeypatch.setattr(processor, "has_fast_bf16", lambda: multiplied == BF16)
-    monkeypatch.setattr(processor, "is_amd", lambda: kept == FP32)
+    monkeypatch.setattr(processor, "has_slow_mkl", lambda: kept == FP32)
     return kept
 
 
@@ -68,7 +68,7 @@ def test_gradients(dtype, wide, narrow, relu, leading):
 @pytest.mark.parametrize("dtype, training", [(FP32, False), (FP64, True)])
 def test_the_rest_is_left_to_torch(monkeypatch, dtype, training, relu):
     monkeypatch.setattr(onednn, "affine", None)
-    monkeypatch.setattr(processor, "is_amd", lambda: True)
+    monkeypatch.setattr(processor, "has_slow_mkl", lambda: True)
     layer, x = nn.Linear(6, 5).to(dtype), torch.randn(4, 6, dtype=dtype)
     with torch.set_grad_enabled(training):
         found, expected = linear(layer, x, relu), layer(x)
@@ -76,6 +76,6 @@ def test_the_rest_is_left_to_torch(monkeypatch, dtype, training, relu):
 
 
 def test_autocast_is_left_to_torch(monkeypatch):
-    monkeypatch.setattr(processor, "is_amd", lambda: True)
+    monkeypatch.setattr(processor, "has_slow_mkl", lambda: True)
     with torch.autocast("cpu", torch.bfloat16):
         assert linear(nn.Linear(6, 5), torch.randn(32, 6)).dtype == BF16

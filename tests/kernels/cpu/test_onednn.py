@@ -19,7 +19,7 @@ def processor(monkeypatch):
         monkeypatch.setattr(module, "has_fast_bf16", lambda: bf16_faster)
         monkeypatch.setattr(onednn, "_is_at_hand", lambda: True)
         monkeypatch.setattr(onednn, "_has_bf16", lambda: bf16)
-        monkeypatch.setattr(module, "is_amd", lambda: float32)
+        monkeypatch.setattr(module, "has_slow_mkl", lambda: float32)
 
     return make
 

@@ -1,5 +1,5 @@
 """Matrix products with oneDNN where torch is slower: torch computes bias and ReLU in bf16 in
-separate passes, and uses MKL for float32, which is fastest on Intel's processors only."""
+separate passes, and uses MKL for float32, which is slower on some processors."""
 
 from __future__ import annotations
 
@@ -31,16 +31,20 @@ def multiplies(matrix: Tensor) -> bool:
         return False
     wanted = product_type(matrix)
     return (wanted == torch.bfloat16 and _has_bf16()) or (
-        wanted == torch.float32 and processor.is_amd()
+        wanted == torch.float32 and processor.has_slow_mkl()
     )
 
 
 def packs(matrix: Tensor) -> bool:
     """Whether oneDNN multiplies faster by ``matrix`` once it is packed."""
     is_cpu = matrix.device.type == "cpu"
-    at_hand = {torch.float32: True, torch.bfloat16: _has_bf16(), torch.int8: _has_int8()}
-    has_type = at_hand.get(matrix.dtype, False)
-    return is_cpu and has_type and _is_at_hand() and not torch.compiler.is_compiling()
+    faster = {
+        torch.float32: processor.has_avx512(),
+        torch.bfloat16: _has_bf16(),
+        torch.int8: _has_int8(),
+    }
+    is_faster = faster.get(matrix.dtype, False)
+    return is_cpu and is_faster and _is_at_hand() and not torch.compiler.is_compiling()
 
 
 def pack(weight: Tensor, rows: int) -> Tensor:
