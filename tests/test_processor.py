@@ -29,7 +29,7 @@ def forget():
     for cached in (
         processor.features,
         processor.is_amd,
-        processor.has_avx512,
+        processor.has_slow_mkl,
         processor.has_fast_bf16,
     ):
         cached.cache_clear()

@@ -8,7 +8,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from transformer_plugin import processor
 from transformer_plugin.kernels import logit_chunks as chunks
 from transformer_plugin.kernels.cpu import onednn, packed_linear
 from transformer_plugin.kernels.cpu.packed_linear import packed
@@ -21,8 +20,7 @@ ROWS = 40
 
 
 @pytest.fixture(params=[torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
-def decoder(request, build, monkeypatch):
-    monkeypatch.setattr(processor, "has_avx512", lambda: True)
+def decoder(request, build):
     decoder = build(d_model=64, d_ff=96).eval().to(request.param).decoder
     weight = decoder.output_projection.weight
     if not onednn.packs(weight) or onednn.product_type(weight) != request.param:

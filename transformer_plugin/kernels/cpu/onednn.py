@@ -38,13 +38,9 @@ def multiplies(matrix: Tensor) -> bool:
 def packs(matrix: Tensor) -> bool:
     """Whether oneDNN multiplies faster by ``matrix`` once it is packed."""
     is_cpu = matrix.device.type == "cpu"
-    faster = {
-        torch.float32: processor.has_avx512(),
-        torch.bfloat16: _has_bf16(),
-        torch.int8: _has_int8(),
-    }
-    is_faster = faster.get(matrix.dtype, False)
-    return is_cpu and is_faster and _is_at_hand() and not torch.compiler.is_compiling()
+    at_hand = {torch.float32: True, torch.bfloat16: _has_bf16(), torch.int8: _has_int8()}
+    has_type = at_hand.get(matrix.dtype, False)
+    return is_cpu and has_type and _is_at_hand() and not torch.compiler.is_compiling()
 
 
 def pack(weight: Tensor, rows: int) -> Tensor:
