@@ -56,6 +56,19 @@ def test_products_are_exact(decoder):
     assert difference(logits, projection, x) < bound
 
 
+@torch.inference_mode()
+def test_a_search_multiplies_by_packed_weights(decoder, monkeypatch):
+    network, affine, are_packed = decoder.layers[0].feed_forward, onednn.affine, []
+
+    def record(x, weight, *rest):
+        are_packed.append(weight.is_mkldnn)
+        return affine(x, weight, *rest)
+
+    monkeypatch.setattr(onednn, "affine", record)
+    network(torch.randn(ROWS, 64).to(network.inner.weight.dtype))
+    assert are_packed == [True, True]
+
+
 def update(weight):
     """One of Adam's, by the kernel, which changes weights without torch's counting."""
     exact = weight if weight.dtype == torch.float32 else weight.detach().float()

@@ -1,11 +1,6 @@
 """CPU kernels: compiled C++ (``csrc/``), and oneDNN and MKL where they are faster than torch."""
 
-from . import (  # noqa: F401
-    attention,
-    candidates,
-    decoder_cache,
-    dropout,
-    linear,
-    packed_linear,
-    products,
-)
+from . import packed_linear  # noqa: F401 - tried before linear.py, whose products have no packed copy
+
+# isort: split
+from . import attention, candidates, decoder_cache, dropout, linear, products  # noqa: F401
