@@ -1,5 +1,5 @@
-"""The kernels' tests once more, with kernels for a processor that has no AVX: fewer numbers at a
-time, and nothing but what any compiler makes of the source."""
+"""The kernels' tests once more, with kernels for processors that have no AVX-512, or no AVX: fewer
+numbers at a time, and without AVX nothing but what any compiler makes of the source."""
 
 import os
 import platform
@@ -11,18 +11,23 @@ import pytest
 
 from transformer_plugin.kernels.cpu import library
 
-HERE, SEARCH = Path(__file__).parent, Path(__file__).parents[2] / "search"
-NAMES = ("attention", "candidates", "decoder_cache")
-FILES = [*(HERE / f"test_{name}.py" for name in NAMES), SEARCH / "test_candidates.py"]
+HERE, TESTS = Path(__file__).parent, Path(__file__).parents[2]
+NAMES = ("attention", "candidates", "decoder_cache", "packed_linear")
+FILES = [
+    *(HERE / f"test_{name}.py" for name in NAMES),
+    TESTS / "search/test_candidates.py",
+    TESTS / "modules/test_dropout.py",
+]
 LIMIT = 300  # seconds
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="that is the usual case here")
-def test_on_a_processor_without_avx(tmp_path):
+@pytest.mark.parametrize("missing", ["-mno-avx512f", "-mno-avx512f -mno-avx2 -mno-avx"])
+def test_on_another_processor(tmp_path, missing):
     compiler = tmp_path / "compiler"
-    command = f'{os.environ.get("CXX", "c++")} "$@" -mno-avx512f -mno-avx2 -mno-avx -Wno-psabi'
+    command = f'{os.environ.get("CXX", "c++")} "$@" {missing} -Wno-psabi'
     compiler.write_text(f"#!/bin/sh\nexec {command}\n")
     compiler.chmod(0o755)
     done = subprocess.run(
