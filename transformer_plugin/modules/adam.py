@@ -156,6 +156,8 @@ def _gradient(parameter: Tensor) -> Tensor:
 
 def gradient_norm(gradients: list[Tensor]) -> Tensor:
     """The Euclidean norm of all gradients together, float32."""
-    parts = [part for each in gradients for part in each.flatten().split(_PART)]
+    parts: list[Tensor] = []
+    for gradient in gradients:
+        parts += gradient.flatten().split(_PART) if gradient.numel() > _PART else [gradient]
     norms = torch._foreach_norm(parts, dtype=torch.float32)
     return torch.linalg.vector_norm(torch.stack(norms))
