@@ -26,6 +26,8 @@ $(INSTALLED): setup.py constraints.txt | same-python
 
 # A Python named on the command line is that of .venv, where there is one.
 same-python:
+	@$(PYTHON) -V > /dev/null 2>&1 || [[ "$(origin PYTHON)" != "command line" && -x $(BIN)/python ]] || \
+	    { echo "$(PYTHON) does not run: name a Python that does, as in make PYTHON=python3.12"; exit 2; }
 	@[[ "$(origin PYTHON)" != "command line" || ! -x $(BIN)/python || \
 	    $$($(PYTHON) -V) == $$($(BIN)/python -V) ]] || \
 	    { echo "$(VENV) has $$($(BIN)/python -V), not $$($(PYTHON) -V): 'make clean' first"; exit 2; }

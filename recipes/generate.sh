@@ -8,6 +8,9 @@ begin "$@"
 : "${BEAM:=4}"         # section 6.1
 : "${ALPHA:=0.6}"      # section 6.1
 : "${EVALUATE:=test}"  # the set to translate
+whole_numbers BEAM
+decimals ALPHA
+((BEAM)) || die "BEAM is 0: expected 1 at least"
 case ${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
     sentencepiece) marks=sentencepiece undo=() ;;
     moses-bpe) marks=subword_nmt undo=(--detokenise "$TARGET") ;;

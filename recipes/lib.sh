@@ -127,6 +127,24 @@ whole_numbers() {
     done
 }
 
+# decimals NAME...: stop unless each of these variables is a number.
+decimals() {
+    local name
+    for name in "$@"; do
+        [[ ${!name} =~ ^-?([0-9]+\.?|[0-9]*\.[0-9]+)([eE][-+]?[0-9]+)?$ ]] ||
+            die "$name is '${!name}': expected a number"
+    done
+}
+
+# shares NAME...: stop unless each of these variables is a number from 0 to below 1.
+shares() {
+    local name
+    for name in "$@"; do
+        [[ ${!name} =~ ^(0+\.?|0*\.[0-9]+)$ ]] ||
+            die "$name is '${!name}': expected a number from 0 to below 1"
+    done
+}
+
 # find_gpus: set gpus, the number of GPUs; half, their fastest precision; memory, GiB of the smallest.
 # shellcheck disable=SC2034
 find_gpus() {

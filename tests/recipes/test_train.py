@@ -55,6 +55,30 @@ def test_launchers_other_than_torchrun_and_srun_are_refused():
     assert "LAUNCHER is 'mpirun': expected torchrun or srun" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "knob, value, expected",
+    [
+        ("SEED", "x", "a whole number"),
+        ("PATIENCE", "1.5", "a whole number"),
+        ("DROPOUT", "3", "a number from 0 to below 1"),
+        ("LABEL_SMOOTHING", "-0.1", "a number from 0 to below 1"),
+        ("LR_FACTOR", "fast", "a number"),
+        ("ALPHA", "abc", "a number"),
+        ("BEAM", "four", "a whole number"),
+        ("BEAM", "0", "1 at least"),
+    ],
+)
+def test_wrong_numbers_are_refused_before_anything_runs(knob, value, expected):
+    said = recipe("run.sh", "toy", "--dry-run", status=2, **{knob: value}).stderr
+    assert said.startswith(f"run.sh: {knob} is ") and said.endswith(f": expected {expected}\n")
+
+
+@pytest.mark.parametrize("value", ["0", "0.", ".1", "0.15"])
+def test_numbers_as_users_write_them(value):
+    numbers = {"DROPOUT": value, "LR_FACTOR": f"{value}e-1", "ALPHA": f"-{value}"}
+    assert "fairseq-train" in recipe("run.sh", "toy", "--dry-run", **numbers).stdout
+
+
 def test_unknown_precision_is_refused():
     done = recipe("train.sh", "toy", "--dry-run", status=2, PRECISION="fp8")
     assert "expected fp32, bf16 or fp16, or fp32-exact" in done.stderr

@@ -97,6 +97,11 @@ def test_wrong_arguments_are_named(model, run_folder):
         model.attention("cat " * 1200)
     with pytest.raises(FileNotFoundError, match="nowhere: no such folder; expected one that recip"):
         transformer_plugin.load("nowhere")
+    with pytest.raises(ValueError, match="invalid choice: 'bfloat16'"):
+        transformer_plugin.load(run_folder, precision="bfloat16", cpu=True)
+    misspelt = run_folder / "checkpoints/averagd.pt"
+    with pytest.raises(FileNotFoundError, match=r"averagd\.pt: no such .* has .*averaged\.pt"):
+        transformer_plugin.load(run_folder, misspelt, cpu=True)
     both = ":".join([str(run_folder / "checkpoints/averaged.pt")] * 2)
     ensemble = transformer_plugin.load(run_folder, both, cpu=True)
     with pytest.raises(ValueError, match="an ensemble has no attention of its own"):

@@ -58,6 +58,16 @@ class DoneFile:
         except FileNotFoundError:
             return False
 
+    def is_of_other_inputs(self, outputs: Iterable[Path]) -> bool:
+        """Whether these very outputs were made from other inputs: continuing with the present ones
+        had nothing left to do."""
+        record = self._record()
+        return (
+            record is not None
+            and record["inputs"] != self._wanted["inputs"]
+            and bool(record["outputs"] == checksums(outputs))
+        )
+
     def _record(self) -> dict[str, Any] | None:
         """The file's contents; None if there is none, or a damaged one."""
         try:

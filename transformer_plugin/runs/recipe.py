@@ -113,17 +113,22 @@ class Recipe:
                 self._tell_start(commands)
                 return self._run(name, commands)
             settings = {"commands": [command.line for command in commands]}
-            done_file = DoneFile(self.folder, name, settings, last.inputs)
+            try:
+                done_file = DoneFile(self.folder, name, settings, last.inputs)
+            except FileNotFoundError as error:
+                everything = f"recipes/run.sh {self.experiment} runs all stages"
+                raise FileNotFoundError(f"{error}; {everything}") from None
             if done_file.is_current([last.output]):
                 self._note(f"{name}: already done")
                 return 0
             self._tell_start(commands)
             if last.continues:
                 self._tell_changes(last, done_file.changes())
-            done_file.clear()
+            else:
+                done_file.clear()
             remove_unfinished(last.output)
             status = self._run(name, commands)
-            if status == 0:
+            if status == 0 and not done_file.is_of_other_inputs([last.output]):
                 done_file.write([last.output])
         return status
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import math
 import warnings
 from dataclasses import dataclass
@@ -50,12 +52,9 @@ def load_models(args: argparse.Namespace) -> Loaded:
     """
     if args.path is None:
         args.path = str(args.data.parent / "checkpoints" / "averaged.pt")
-    for path in utils.split_paths(args.path):
-        if not Path(path).is_file():
-            raise FileNotFoundError(
-                f"{path}: no such checkpoint; train and average first"
-                " (recipes/run.sh EXPERIMENT --to average, with RUNS as it is here)"
-            )
+    for path in map(Path, utils.split_paths(args.path)):
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: no such checkpoint; {_remedy(path)}")
     protect_loading()
     cfg = _configuration(args)
     try:
@@ -72,6 +71,18 @@ def load_models(args: argparse.Namespace) -> Loaded:
             model.cuda()
         model.prepare_for_inference_(cfg)
     return Loaded(cfg, task, models, source, target)
+
+
+def _remedy(missing: Path) -> str:
+    """What to do about a checkpoint that is missing."""
+    known = sorted(path.name for path in missing.parent.glob("*.pt"))
+    if known:
+        return f"the folder has {', '.join(known)}"
+    experiment = missing.absolute().parent.parent.name
+    return (
+        f"train and average first (recipes/run.sh {experiment} --to average, with RUNS as it is"
+        " here)"
+    )
 
 
 def load_translator(args: argparse.Namespace) -> Translator:
@@ -169,7 +180,12 @@ def _configuration(args: argparse.Namespace) -> Any:
     if getattr(args, "print_alignment", False) or getattr(args, "replace_unk", None) is not None:
         words.append("--print-alignment")
     parser = options.get_interactive_generation_parser()
-    given = options.parse_args_and_arch(parser, words)
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            given = options.parse_args_and_arch(parser, words)
+    except SystemExit:  # of argparse, which has printed its usage and then one line
+        raise ValueError(said.getvalue().strip().rpartition(" error: ")[2]) from None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fairseq's use of hydra
         return convert_namespace_to_omegaconf(given)
