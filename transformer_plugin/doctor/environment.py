@@ -107,7 +107,7 @@ def _accelerator() -> Iterator[Finding]:
     cores, busy = os.cpu_count() or 1, os.getloadavg()[0]
     yield Finding(OK, f"no GPU; {cores} CPU cores, {torch.backends.cpu.get_cpu_capability()}")
     if busy > cores / 2:
-        text = f"programs kept {busy:.1f} cores busy in the last minute: they slow training"
+        text = f"the load was {busy:.1f} in the last minute: other programs slow training"
         yield Finding(NOTE, text)
     if _multiplies_bf16_faster():
         yield Finding(OK, "the CPU multiplies bf16 faster than fp32: --bf16 is fastest here")
