@@ -7,11 +7,12 @@ import pytest
 import torch
 from fairseq.optim.fp16_optimizer import FP16Optimizer as FairseqFP16Optimizer
 from omegaconf import OmegaConf
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_plugin.adam import VaswaniAdamConfig
 from transformer_plugin.modules.adam import adam_update
 from transformer_plugin.training.master_weights import master_weights, set_master_weights
-from transformer_plugin.training.mixed_precision import FP16Optimizer
+from transformer_plugin.training.mixed_precision import FlatFP16Optimizer, FP16Optimizer
 
 SIZES = [(40, 30), (7,), (300,), (11, 13)]
 MODEL = torch.nn.Module()  # only asked for where all weights lie in one vector
@@ -56,7 +57,7 @@ def updates(optimizer, params, number, seed=1, clip=0.0):
     for _ in range(number):
         optimizer.zero_grad()
         for p in params[:-1]:  # the last one has no gradient
-            p.grad = torch.randn(p.shape, generator=generator).bfloat16()
+            p.grad = torch.randn(p.shape, generator=generator).to(p.dtype)
         optimizer._needs_sync = True  # as backward() sets it
         optimizer.multiply_grads(0.25)
         norms.append(float(optimizer.clip_grad_norm(clip)))
@@ -155,4 +156,43 @@ def test_what_it_is_not_for_is_fairseqs(build_parameters, monkeypatch, changes):
         classmethod(lambda cls, *_: built.append(cls) or "built"),
     )
     assert FP16Optimizer.build_optimizer(configuration(**changes), build_parameters()) == "built"
-    assert built == [FairseqFP16Optimizer]
+    assert built == [FlatFP16Optimizer]
+
+
+class Copies(TorchDispatchMode):
+    """Counts the copies."""
+
+    number = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.number += "copy_" in func.overloadpacket.__name__
+        return func(*args, **(kwargs or {}))
+
+
+def test_all_weights_in_one_vector_are_copied_at_once(build_parameters, monkeypatch):
+    """As on a GPU, in fp16 with a loss scale."""
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: None)
+    scale = {"fp16_init_scale": 4, "fp16_scale_tolerance": 0.0, "threshold_loss_scale": None}
+    cfg = configuration(
+        common={
+            "bf16": False,
+            "fp16": True,
+            "min_loss_scale": 1e-4,
+            "on_cpu_convert_precision": False,
+        }
+        | scale
+    )
+    ours, stock = (
+        kind.build_optimizer(cfg, [torch.nn.Parameter(p.half()) for p in build_parameters()])
+        for kind in (FP16Optimizer, FairseqFP16Optimizer)
+    )
+    assert type(ours) is FlatFP16Optimizer
+    assert updates(ours, ours.fp16_params, 5) == updates(stock, stock.fp16_params, 5)
+    for mine, theirs in zip(ours.fp16_params, stock.fp16_params, strict=True):
+        assert mine.equal(theirs)
+    assert type(ours).__name__ == FairseqFP16Optimizer.__name__  # which checkpoints store
+    ours._needs_sync = True
+    with Copies() as copies:
+        ours._sync_fp16_grads_to_fp32()
+        ours._sync_fp32_params_to_fp16()
+    assert copies.number == 2

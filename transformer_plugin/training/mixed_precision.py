@@ -1,5 +1,5 @@
-"""The mixed-precision optimizers: for ``--bf16`` without a float32 copy of the gradient, and for
-``--amp``."""
+"""The mixed-precision optimizers: for ``--bf16`` without a float32 copy of the gradient, for
+``--fp16`` and for ``--amp``."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class FP16Optimizer(FairseqFP16Optimizer):
 
     @classmethod
     def build_optimizer(cls, cfg: Any, params: list[nn.Parameter], **kwargs: Any) -> Any:
-        """This class for ``vaswani_adam`` in bf16, else fairseq's: in fp16 it keeps all weights
-        in one vector, and sharding has its own step."""
+        """This class for ``vaswani_adam`` in bf16; in fp16 all weights are in one vector. Sharding
+        has a step of its own."""
         ours = (
             cfg.common.bf16
             and cfg.optimizer._name == "vaswani_adam"
             and cfg.distributed_training.zero_sharding == "none"
         )
-        build = super().build_optimizer if ours else FairseqFP16Optimizer.build_optimizer
+        build = super().build_optimizer if ours else FlatFP16Optimizer.build_optimizer
         return build(cfg, params, **kwargs)
 
     @classmethod
@@ -65,6 +65,45 @@ class FP16Optimizer(FairseqFP16Optimizer):
         """Clears the gradients and their scale."""
         super().zero_grad()
         self._multiply_factor = 1.0
+
+
+class FlatFP16Optimizer(FairseqFP16Optimizer):
+    """fairseq's optimizer for ``--fp16``, which keeps the float32 weights in one vector. All
+    gradients, and all weights, are copied in one operation; fairseq copies one at a time."""
+
+    _needs_sync: bool
+
+    def _sync_fp16_grads_to_fp32(self) -> None:
+        vector = self._vector()
+        if vector is None:
+            super()._sync_fp16_grads_to_fp32()
+        elif self._needs_sync:
+            found = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.fp16_params]
+            assert vector.grad is not None
+            torch._foreach_copy_(self._parts(vector.grad), found)
+            self._needs_sync = False
+
+    def _sync_fp32_params_to_fp16(self) -> None:
+        vector = self._vector()
+        if vector is None:
+            super()._sync_fp32_params_to_fp16()
+        else:
+            torch._foreach_copy_([p.data for p in self.fp16_params], self._parts(vector.data))
+
+    def _vector(self) -> nn.Parameter | None:
+        """The float32 weights; None if they are apart, or on several devices."""
+        if not self.has_flat_params or len(self.fp32_params) != 1:
+            return None
+        (vector,) = self.fp32_params.values()
+        return vector if all(p.requires_grad for p in self.fp16_params) else None
+
+    def _parts(self, vector: Tensor) -> list[Tensor]:
+        """Views of a vector, one with the shape of each parameter."""
+        parts = vector.split([p.numel() for p in self.fp16_params])
+        return [part.view_as(p) for part, p in zip(parts, self.fp16_params, strict=True)]
+
+
+FlatFP16Optimizer.__name__ = FairseqFP16Optimizer.__name__  # which checkpoints store
 
 
 class AMPOptimizer(FairseqAMPOptimizer):
