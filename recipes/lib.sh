@@ -136,8 +136,8 @@ decimals() {
     done
 }
 
-# shares NAME...: stop unless each of these variables is a number from 0 to below 1.
-shares() {
+# fractions NAME...: stop unless each of these variables is a number from 0 to below 1.
+fractions() {
     local name
     for name in "$@"; do
         [[ ${!name} =~ ^(0+\.?|0*\.[0-9]+)$ ]] ||

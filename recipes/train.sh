@@ -32,7 +32,7 @@ whole_numbers ${MAX_TOKENS:+MAX_TOKENS} ${UPDATE_TOKENS:+UPDATE_TOKENS} \
 needs MAX_TOKENS
 whole_numbers WARMUP_UPDATES AVERAGE SEED ${SAVE_UPDATES:+SAVE_UPDATES} ${PATIENCE:+PATIENCE}
 decimals LR_FACTOR
-shares ${DROPOUT:+DROPOUT} ${LABEL_SMOOTHING:+LABEL_SMOOTHING}
+fractions ${DROPOUT:+DROPOUT} ${LABEL_SMOOTHING:+LABEL_SMOOTHING}
 ((MAX_TOKENS)) || die "MAX_TOKENS is 0: expected 1 at least"
 [[ -n $MAX_EPOCH$MAX_UPDATE ]] || die "neither MAX_EPOCH nor MAX_UPDATE is set: set one of them"
 flags=(${device_flags[@]+"${device_flags[@]}"})

@@ -91,6 +91,7 @@ def _pass_over_chunks(
     # Allocating memory for each chunk would cost more than the computation.
     buffer = rows.new_empty(chunk_size, vocabulary)
     at_once = _CPU_ROWS if on_cpu else chunk_size
+    classes = _CPU_CLASSES if on_cpu else vocabulary
     wide_buffer = torch.empty_like(buffer[:at_once], dtype=wide)
 
     for start in range(0, rows.size(0), chunk_size):
@@ -107,7 +108,6 @@ def _pass_over_chunks(
             if grad_matrix.dtype == h.dtype:
                 grad_matrix.addmm_(logits.t(), h)
             else:
-                classes = _CPU_CLASSES if on_cpu else vocabulary
                 parts = zip(grad_matrix.split(classes), logits.split(classes, 1), strict=True)
                 for part, of_classes in parts:
                     part += torch.mm(of_classes.t(), h)

@@ -76,7 +76,7 @@ void store(Floats v, BFloat16* x) {  // rounded to nearest, ties to even
 // a > b ? a : b
 Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 
-#ifdef __AVX__  // compilers generate many instructions for the loops below
+#ifdef __AVX__  // compilers generate many instructions for loops over elements
 
 // The halves of a vector of 16, combined; a vector of 8 as it is.
 template <class Put>
@@ -89,42 +89,24 @@ __m256 eight(Floats v, Put put) {
 #endif
 }
 
+#endif
+
 // Combines all elements by combining the lower and the upper half, and so on.
 template <class Put>
 float reduced(Floats v, Put put) {
+#ifdef __AVX__
     const __m256 half = eight(v, put);
     __m128 x = put(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
     x = put(x, _mm_movehl_ps(x, x));
     return put(x[0], x[1]);
-}
-
-// The sums of four vectors.
-void sums(const Floats (&v)[4], float* out) {
-    const auto pairs = [](Floats a, Floats b) {
-        const auto add = [](auto x, auto y) { return x + y; };
-        return _mm256_hadd_ps(eight(a, add), eight(b, add));
-    };
-    const __m256 all = _mm256_hadd_ps(pairs(v[0], v[1]), pairs(v[2], v[3]));
-    _mm_storeu_ps(out, _mm256_castps256_ps128(all) + _mm256_extractf128_ps(all, 1));
-}
-
 #else
-
-template <class Put>
-float reduced(Floats v, Put put) {
     float x[kLanes];
     store(v, x);
     for (int half = kLanes / 2; half > 0; half /= 2)
         for (int i = 0; i < half; ++i) x[i] = put(x[i], x[half + i]);
     return x[0];
-}
-
-void sums(const Floats (&v)[4], float* out) {
-    for (int i = 0; i < 4; ++i)
-        out[i] = reduced(v[i], [](float a, float b) { return a + b; });
-}
-
 #endif
+}
 
 float sum(Floats v) {
     return reduced(v, [](auto a, auto b) { return a + b; });
@@ -132,6 +114,20 @@ float sum(Floats v) {
 
 float largest(Floats v) {
     return reduced(v, [](auto a, auto b) { return a > b ? a : b; });
+}
+
+// The sums of four vectors.
+void sums(const Floats (&v)[4], float* out) {
+#ifdef __AVX__
+    const auto pairs = [](Floats a, Floats b) {
+        const auto add = [](auto x, auto y) { return x + y; };
+        return _mm256_hadd_ps(eight(a, add), eight(b, add));
+    };
+    const __m256 all = _mm256_hadd_ps(pairs(v[0], v[1]), pairs(v[2], v[3]));
+    _mm_storeu_ps(out, _mm256_castps256_ps128(all) + _mm256_extractf128_ps(all, 1));
+#else
+    for (int i = 0; i < 4; ++i) out[i] = sum(v[i]);
+#endif
 }
 
 // e^x for x <= 0, to two units in the last place; 0 below -87. As in Cephes' expf: 2^n times a
@@ -150,12 +146,7 @@ Floats exponential(Floats x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
-    Ints power;
-    std::memcpy(&power, &shifted, sizeof power);
-    power <<= 23;
-    Floats scale;
-    std::memcpy(&scale, &power, sizeof scale);
-    return lost ? Floats{} : p * scale;
+    return lost ? Floats{} : p * Floats(Ints(shifted) << 23);
 }
 
 // Softmax of the first `count` of `size` numbers (whole vectors), in place; the others become 0.
