@@ -1,6 +1,7 @@
 """The report in headless Chromium: pointer, keys, phone, dark colours; no error, no network."""
 
 import shutil
+from decimal import ROUND_HALF_UP, Context
 
 import pytest
 from browser import LOOKS, check_layout, check_quiet, chromium, needs_chromium, open_page
@@ -58,8 +59,8 @@ def test_the_pointer_and_the_keys_show_the_logs_values(browser, pages, watched):
         ActionChains(browser).move_to_element_with_offset(plot, 0, 0).perform()
         assert "train: " in output.text and output.text != resting
         plot.send_keys(Keys.END)
-        shown = f"train: {float(f'{series.values[-1]:.4g}'):,g} ("
-        assert output.text.startswith(shown), output.text
+        last = Context(prec=4, rounding=ROUND_HALF_UP).create_decimal_from_float(series.values[-1])
+        assert output.text.startswith(f"train: {float(last):,g} ("), output.text
         assert f"at update {series.updates[-1]:,}, epoch 15" in output.text
         plot.send_keys(Keys.HOME)
         assert f"at update {series.updates[0]:,}, epoch 1" in output.text
