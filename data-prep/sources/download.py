@@ -49,7 +49,8 @@ def download(address: str, path: Path, expected: Expected) -> None:
                 reason = getattr(error, "reason", None) or error
                 raise BadInput(f"{address}: cannot be read ({reason})") from None
             print(
-                f"[raw] {address}: {error}; {after:,} bytes downloaded, trying again",
+                f"[raw] {address}: {error}; {after:,} bytes downloaded, trying again "
+                "(DATA_MIRROR=FOLDER takes the files from a folder)",
                 file=sys.stderr,
             )
             time.sleep(min(2**failures, 30) - 0.9)

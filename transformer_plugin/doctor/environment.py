@@ -146,7 +146,8 @@ def _no_kernels(gpu: str, properties: Any) -> Finding:
 
 def _apex() -> Iterator[Finding]:
     if importlib.util.find_spec("apex") is None:
-        yield Finding(NOTE, "apex is not installed; torch's own fused Adam is used")
+        if torch.cuda.is_available():
+            yield Finding(NOTE, "apex is not installed; torch's own fused Adam is used")
     elif importlib.util.find_spec("amp_C") is None:
         yield Finding(
             PROBLEM,

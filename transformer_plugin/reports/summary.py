@@ -107,5 +107,5 @@ def _next(run: Path, data: Path, experiment: str, sentence: str) -> list[str]:
         "  . .venv/bin/activate",
         f"  transformer-plugin report {folder}  # curves, and the best and worst translations",
         f"  transformer-plugin attention --data {folder} --output {folder}/attention.html",
-        "your own text: docs/tutorial.md",
+        "more: docs/tutorial.md",
     ]
