@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import sacrebleu
 from decoding_plot import write_plot
-from decoding_systems import PACKAGES, Setting, installed, refusal
+from decoding_systems import GRAPHLESS, PACKAGES, Setting, installed, refusal
 from decoding_worker import Worker
 from results import Rows, run_benchmark
 from whole_process import whole_process
@@ -26,8 +26,7 @@ from whole_process import whole_process
 REPO = Path(__file__).resolve().parent.parent
 RUN = REPO / "runs/multi30k_en_de"
 DEFAULT = {"cpu": ["fp32", "bf16", "int8"], "cuda": ["fp32", "fp16", "bf16"]}
-# The precisions of each system; the first is stock's fastest on that device.
-STOCK = {"cpu": ["fp32"], "cuda": ["fp16", "fp32"]}
+STOCK = {"cpu": "fp32", "cuda": "fp16"}  # its fastest precision
 CTRANSLATE2 = {"cpu": ["fp32", "int8"], "cuda": ["fp16", "int8"]}
 
 
@@ -52,6 +51,9 @@ def parse_arguments() -> argparse.Namespace:
         "--latency", type=int, default=100, metavar="N", help="time N sentences one at a time"
     )
     parser.add_argument(
+        "--without-graphs", action="store_true", help="also the plugin without CUDA graphs"
+    )
+    parser.add_argument(
         "--whole-process", action="store_true", help="also time all of fairseq-generate"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
@@ -72,8 +74,9 @@ def parse_arguments() -> argparse.Namespace:
 
 def contenders(args: argparse.Namespace) -> list[tuple[str, str]]:
     """System and precision of each worker; stock, the baseline, comes first."""
-    chosen = [("stock", precision) for precision in STOCK[args.device]]
-    chosen += [("plugin", precision) for precision in args.precision or DEFAULT[args.device]]
+    chosen = [("stock", STOCK[args.device])]
+    for system in ["plugin"] + [GRAPHLESS] * args.without_graphs:
+        chosen += [(system, precision) for precision in args.precision or DEFAULT[args.device]]
     for peer, package in PACKAGES.items():
         if "all" not in args.peers and peer not in args.peers:
             continue
@@ -83,7 +86,7 @@ def contenders(args: argparse.Namespace) -> list[tuple[str, str]]:
         if not installed(peer):
             print(f"{peer} is left out: {package} is not installed", file=sys.stderr)
             continue
-        of_peer = CTRANSLATE2[args.device] if package == "ctranslate2" else STOCK[args.device][:1]
+        of_peer = CTRANSLATE2[args.device] if package == "ctranslate2" else [STOCK[args.device]]
         chosen += [(peer, precision) for precision in of_peer]
     return chosen
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from argparse import Namespace
@@ -36,7 +37,9 @@ PACKAGES = {
     "transformers": "transformers",
 }
 FORMS = {"ctranslate2": "ctranslate2", "transformers": "huggingface"}  # the package's format
-SIZES = [128, 32, 64, 256]  # sentences per batch; each peer uses its fastest
+# Sentences per batch; each peer uses its fastest.
+SIZES = {"cpu": [128, 32, 64, 256], "cuda": [256, 512]}
+GRAPHLESS = "plugin-without-graphs"  # the plugin without CUDA graphs
 ALPHA, LONGEST = 0.6, 200  # for the length penalty len^alpha; maximum tokens of a hypothesis
 CTRANSLATE2_TYPES = {"fp32": "float32", "fp16": "float16", "int8": "int8"}
 
@@ -45,7 +48,7 @@ CTRANSLATE2_TYPES = {"fp32": "float32", "fp16": "float16", "int8": "int8"}
 class Setting:
     """The setting of one worker."""
 
-    system: str  # plugin, stock, or one of PACKAGES
+    system: str  # plugin, GRAPHLESS, stock, or one of PACKAGES
     precision: str  # fp32, bf16, fp16 or int8
     device: str  # cpu or cuda
     paths: tuple[str, ...]  # one checkpoint, or those of an ensemble
@@ -73,13 +76,14 @@ def refusal(setting: Setting) -> str:
 
 def build(setting: Setting) -> tuple[Translate, list[int]]:
     """The system, and the batch sizes to try."""
-    if setting.system == "plugin":
+    if setting.system in ("plugin", GRAPHLESS):
         return _build_plugin(setting), [0]
+    sizes = SIZES[setting.device]
     if setting.system == "stock":
-        return _build_stock(setting), SIZES
+        return _build_stock(setting), sizes
     if setting.system == "transformers":
-        return _build_transformers(setting), SIZES
-    return _build_ctranslate2(setting), SIZES
+        return _build_transformers(setting), sizes
+    return _build_ctranslate2(setting), sizes
 
 
 def references(setting: Setting) -> list[str]:
@@ -105,6 +109,8 @@ def _load(setting: Setting) -> tuple[list[nn.Module], FairseqTask]:
 
 
 def _build_plugin(setting: Setting) -> Translate:
+    if setting.system == GRAPHLESS:
+        os.environ["TRANSFORMER_PLUGIN_CUDA_GRAPHS"] = "0"  # of this worker's process
     models, task = _load(setting)
     models = [in_precision(m.eval().to(setting.device), setting.precision) for m in models]
     return _by_fairseq(models, task, setting)

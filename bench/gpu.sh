@@ -5,10 +5,12 @@
 #     train    base: 4,096 and 25,000 slots a batch, fp16 and bf16, with a profile
 #     big      the same for big, at 25,000
 #     decode   beam 4: the plugin with and without CUDA graphs, stock, CTranslate2 if it is installed
+#     kernels  the same search, and without each of the kernels for a GPU
 #     bleu     MINUTES of training with the plugin, and the score
 #     stock    the same with stock fairseq; again with MINUTES=14 it continues
-# The figures are JSON in OUT. For a machine without a network, first on one that has it:
-#     collect  wheels for Python 3.12, and data for the last three stages, in PACK
+# The figures are JSON in OUT. A command that fails is named at the end, and the others are run. For a
+# machine without a network, first on one that has it:
+#     collect  PACK/wheels, for Python 3.12, and PACK/data.tar.xz, for the last four stages
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${OUT:=runs/gpu}"    # folder of the figures
@@ -16,7 +18,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${MINUTES:=7}"       # of training since its start
 : "${SIZE:=full}"       # tiny: a rehearsal on a CPU, of seconds
 : "${CORPUS:=}"          # of collect: folder of europarl-v7-slice, newstest2013 and 2014
-STAGES=(install train big decode bleu stock collect)
+STAGES=(install train big decode kernels bleu stock collect)
 LIMIT=540               # seconds of a stage
 MEBIBYTES=60            # that can travel with a call
 DATA=wmt14_en_fr_base
@@ -30,10 +32,12 @@ die() {
     exit 2
 }
 
-run() {  # run COMMAND...: within what is left of the stage's time
+run() {  # run COMMAND...: within what is left of the stage's time; a failure is noted
     printf '%q ' "$@" >&2
     printf '\n' >&2
-    [[ $DRY_RUN == 1 ]] || timeout --kill-after 10 "$((LIMIT > SECONDS ? LIMIT - SECONDS : 1))" "$@"
+    [[ $DRY_RUN != 1 ]] || return 0
+    timeout --kill-after 10 "$((LIMIT > SECONDS ? LIMIT - SECONDS : 1))" "$@" ||
+        failures+=("$stage, status $?: $*")
 }
 
 activate() {  # the environment of the wheels, if there are any, on top of the machine's packages
@@ -61,7 +65,14 @@ script() {  # script NAME MODULE: as pip would install it
     chmod +x "$PACK/venv/bin/$1"
 }
 
-unpack() {  # the data of the last three stages
+describe() {  # code, versions and hardware, beside the figures
+    [[ $DRY_RUN != 1 ]] || return 0
+    python3 -c "$FACTS" > "$OUT/machine.json"
+    [[ $device == cpu ]] || python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' ||
+        die "torch sees no GPU (SIZE=tiny rehearses on a CPU)"
+}
+
+unpack() {  # the data of decode, kernels, bleu and stock
     [[ $DRY_RUN != 1 && ! -d $PACK/$DATA ]] || return 0
     [[ -e $PACK/data.tar.xz ]] || die "$PACK/data.tar.xz: no such file: run bench/gpu.sh collect"
     tar -C "$PACK" -xJf "$PACK/data.tar.xz"
@@ -84,12 +95,11 @@ bleu() {  # bleu SYSTEM
 }
 
 stage_install() {
-    [[ $DRY_RUN == 1 ]] || python3 -c "$FACTS" > "$OUT/machine.json"
-    local tests problems=0
-    run transformer-plugin doctor || problems=$?
+    local tests
+    run transformer-plugin doctor
     mapfile -t tests < <(grep -rl --include='test_*.py' pytest.mark.gpu tests)
-    run python3 -m pytest -q -m gpu --junitxml "$OUT/tests.xml" "${tests[@]}"
-    ((problems == 0)) || die "the doctor has found problems: see above"
+    run python3 -m pytest -q -m gpu --numprocesses 4 --dist loadfile --junitxml "$OUT/tests.xml" \
+        "${tests[@]}"
 }
 
 stage_train() {
@@ -99,14 +109,20 @@ stage_train() {
 
 stage_big() { train "$big" "$large" --profile "$OUT/profile_${big}_$large.json"; }
 
-stage_decode() {
+trained_model() {  # a model for searches
     unpack
     [[ -e $PACK/runs/plugin/averaged.pt ]] || to_bleu plugin "$enough"
-    local decode=(python3 bench/decode.py --path "$PACK/runs/plugin/averaged.pt" --beam 4
-        --data-bin "$PACK/$DATA/data-bin" --device "$device" "${decoded[@]}")
-    run "${decode[@]}" --peers ctranslate2 --json "$OUT/decode.json"
-    run env TRANSFORMER_PLUGIN_CUDA_GRAPHS=0 "${decode[@]}" --peers none \
-        --json "$OUT/decode_without_graphs.json"
+}
+
+stage_decode() {
+    trained_model
+    run python3 bench/decode.py --path "$PACK/runs/plugin/averaged.pt" --beam 4 --without-graphs \
+        --data-bin "$PACK/$DATA/data-bin" --device "$device" --peers ctranslate2 "${decoded[@]}" \
+        --json "$OUT/decode.json"
+}
+
+stage_kernels() {
+    trained_model
     run python3 bench/kernels.py --path "$PACK/runs/plugin/averaged.pt" --precision bf16 \
         --data-bin "$PACK/$DATA/data-bin" --device "$device" --only cuda/ --rounds 3 \
         --json "$OUT/kernels.json"
@@ -127,13 +143,16 @@ stage_collect() {
     run rm -rf "$PACK/wheels"
     # Without CTranslate2: it needs CUDA 12's cuBLAS, of 600 MB, which is no part of torch for CUDA 13.
     run "${download[@]}" --platform manylinux2014_x86_64 --dest "$PACK/wheels" bitarray \
-        fairseq-fixed==0.12.3.1 filelock hydra-core omegaconf sacremoses subword-nmt tensorboardX
+        fairseq-fixed==0.12.3.1 filelock hydra-core numpy omegaconf sacremoses subword-nmt \
+        tensorboardX
     run python3 -m pip wheel --quiet --no-deps --constraint constraints.txt \
         --wheel-dir "$PACK/wheels" antlr4-python3-runtime  # it has no wheel
-    run env RUNS="$PACK" TRAIN="$CORPUS/europarl-v7-slice" VALID="$CORPUS/newstest2013" \
+    prepared=$(mktemp -d)
+    trap 'rm -rf "$prepared"' EXIT
+    run env RUNS="$prepared" TRAIN="$CORPUS/europarl-v7-slice" VALID="$CORPUS/newstest2013" \
         TEST="$CORPUS/newstest2014" recipes/prepare.sh "$DATA"
-    run tar -C "$PACK" -cJf "$PACK/data.tar.xz" "$DATA/data-bin" "$DATA/raw/test.fr"
-    [[ $DRY_RUN != 1 ]] || return 0
+    run tar -C "$prepared" -cJf "$PACK/data.tar.xz" "$DATA/data-bin" "$DATA/raw/test.fr"
+    [[ $DRY_RUN != 1 && ${#failures[@]} == 0 ]] || return 0
     bytes=$(du -sbc "$PACK/wheels" "$PACK/data.tar.xz" | tail -n 1 | cut -f 1)
     ((bytes <= MEBIBYTES << 20)) || die "$PACK/wheels and $PACK/data.tar.xz have $bytes bytes, more" \
         "than $MEBIBYTES MiB: take a smaller CORPUS"
@@ -142,11 +161,11 @@ stage_collect() {
 case $SIZE in
     full) device=cuda base=vaswani_base big=vaswani_big small=4096 large=25000 enough=2
         measured=(--precision fp16 bf16 --rounds 5 --updates 8) trained=()
-        decoded=(--precision fp16 bf16 --rounds 3) ;;
+        decoded=(--precision fp16 bf16 --rounds 3 --latency 20) ;;
     tiny) device=cpu base=vaswani_tiny big=vaswani_small small=256 large=512 enough=0.05
         measured=(--precision fp32 --rounds 1 --updates 1 --words 100 --sentences 200)
         trained=(--arch vaswani_tiny --precision fp32 --max-tokens 500 --save-updates 1)
-        decoded=(--precision fp32 --rounds 1 --beam 1) ;;
+        decoded=(--precision fp32 --rounds 1 --beam 1 --latency 2) ;;
     *) die "SIZE is '$SIZE': expected full or tiny" ;;
 esac
 DRY_RUN=0
@@ -155,11 +174,16 @@ DRY_RUN=0
 for stage in "$@"; do
     [[ " ${STAGES[*]} " == *" $stage "* ]] || die "there is no stage '$stage': ${STAGES[*]}"
 done
+failures=()
 for stage in "$@"; do
     SECONDS=0
     [[ $DRY_RUN == 1 ]] || mkdir -p "$OUT" "$PACK"
-    [[ $stage == collect ]] || activate
     printf '== %s\n' "$stage" >&2
+    if [[ $stage != collect ]]; then
+        activate
+        describe
+    fi
     "stage_$stage"
     printf '== %s: %s s\n' "$stage" "$SECONDS" >&2
 done
+((${#failures[@]} == 0)) || die "these commands failed:$(printf '\n  %s' "${failures[@]}")"

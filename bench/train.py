@@ -86,11 +86,11 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def contenders(args: argparse.Namespace) -> list[tuple[str, str]]:
-    """System and precision of each worker; stock fp32, the baseline, comes first.
+    """System and precision of each worker; stock, the baseline, comes first.
 
     Stock's bf16 crashes without a TPU, and its fp16 on a CPU; on a GPU fp16 is its fastest.
     """
-    chosen = [("stock", "fp32")] + ([("stock", "fp16")] if args.device == "cuda" else [])
+    chosen = [("stock", "fp16" if args.device == "cuda" else "fp32")]
     precisions = list(dict.fromkeys(args.precision))
     if args.device == "cpu" and "fp16" in precisions:
         print("fp16 is left out: it needs a GPU", file=sys.stderr)
@@ -106,7 +106,7 @@ def contenders(args: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def started(args: argparse.Namespace, data_bin: Path) -> list[Worker]:
-    """A worker for each system and precision, stock fp32 first; without the peers that fail.
+    """A worker for each system and precision, stock first; without the peers that fail.
 
     Raises:
         RuntimeError: the plugin or stock failed.
@@ -122,11 +122,20 @@ def started(args: argparse.Namespace, data_bin: Path) -> list[Worker]:
         try:
             workers.append(Worker(setting, args.updates, KEEP_FREED_MEMORY if tuned else {}))
         except RuntimeError as error:
-            if system not in PACKAGES:
-                raise
-            reason = str(error).rstrip().splitlines()[-1]
-            print(f"{system} {precision} is left out: {reason}", file=sys.stderr)
+            leave_out(system, precision, error)
     return workers
+
+
+def leave_out(system: str, precision: str, error: RuntimeError) -> None:
+    """Says that a peer is left out, and why.
+
+    Raises:
+        RuntimeError: ``error``, if the system is the plugin or stock.
+    """
+    if system not in PACKAGES:
+        raise error
+    reason = str(error).rstrip().splitlines()[-1]
+    print(f"{system} {precision} is left out: {reason}", file=sys.stderr)
 
 
 def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
@@ -148,8 +157,12 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
     rates: dict[str, list[float]] = {worker.setting.precision: [] for worker in workers}
     for number in range(args.rounds):
         print(f"round {number + 1} of {args.rounds}", file=sys.stderr)
-        for worker in workers:
-            worker.round()
+        for worker in list(workers):
+            try:
+                worker.round()
+            except RuntimeError as error:
+                leave_out(worker.setting.system, worker.setting.precision, error)
+                workers.remove(worker)
         for precision, measured in rates.items():
             measured.append(matmul_rate(PRECISIONS[precision], args.device))
 
@@ -170,7 +183,7 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
                 "precision": worker.setting.precision,
                 "data": args.data,
                 "tokens_per_second": tokens / seconds,
-                "ratio_to_stock_fp32": median(stock.seconds) / seconds,
+                "ratio_to_stock": median(stock.seconds) / seconds,
                 "matmul_fraction": flops / seconds / median(rates[worker.setting.precision]),
                 "peak_fraction": peak and flops / seconds / peak,  # None: no data sheet
                 "peak_memory_bytes": worker.stop(),
@@ -187,13 +200,13 @@ def step_flops(arch: str, vocabulary: int, lengths: list[tuple[int, int]]) -> fl
 
 def print_table(rows: Rows) -> None:
     """Prints the rows as a table."""
-    print(f"{'system':8}{'precision':10}{'tokens/s':>12}{'/ stock fp32':>14}{'/ matmul':>10}"
+    print(f"{'system':8}{'precision':10}{'tokens/s':>12}{'/ stock':>9}{'/ matmul':>10}"
           f"{'/ peak':>8}{'peak GiB':>10}")  # fmt: skip
     for row in rows:
         peak = f"{row['peak_fraction']:.2f}" if row["peak_fraction"] else "-"
         print(
             f"{row['system']:8}{row['precision']:10}{row['tokens_per_second']:12,.0f}"
-            f"{row['ratio_to_stock_fp32']:14.2f}{row['matmul_fraction']:10.2f}{peak:>8}"
+            f"{row['ratio_to_stock']:9.2f}{row['matmul_fraction']:10.2f}{peak:>8}"
             f"{row['peak_memory_bytes'] / 2**30:10.2f}"
         )
 

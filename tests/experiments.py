@@ -42,7 +42,7 @@ def write_text(folder: Path, pairs: Iterator[tuple[str, str]], *counts: int) -> 
 def run_toy(folder: Path) -> None:
     """The toy experiment from text to score, with one epoch of training; ``screen`` has what it
     showed."""
-    done = recipe("run", RUNS=folder, MAX_EPOCH=1, AVERAGE=1)
+    done = recipe("run", RUNS=folder, MAX_EPOCH=1, AVERAGE=1, CUDA_VISIBLE_DEVICES="")
     (folder / "screen").write_text(done.stdout + done.stderr)
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import fairseq_commands
 import pytest
 from fairseq_commands import REPO
 
-STAGES = ["install", "train", "big", "decode", "bleu", "stock", "collect"]
+STAGES = ["install", "train", "big", "decode", "kernels", "bleu", "stock", "collect"]
 
 
 def gpu(*arguments, status=0, **variables):
@@ -39,14 +40,31 @@ def pack(small_data, tmp_path):
         (["train", "bigger"], {}, f"there is no stage 'bigger': {' '.join(STAGES)}"),
         (["train"], {"SIZE": "small"}, "SIZE is 'small': expected full or tiny"),
         (["collect"], {}, "newstest2013 and newstest2014 in en and fr"),
-        (["bleu"], {}, "/data.tar.xz: no such file: run bench/gpu.sh collect"),
+        (["bleu"], {}, "torch sees no GPU (SIZE=tiny rehearses on a CPU)"),
+        (["bleu"], {"SIZE": "tiny"}, "/data.tar.xz: no such file: run bench/gpu.sh collect"),
     ],
 )
 def test_what_it_cannot_do_is_a_line(tmp_path, arguments, variables, said):
-    done = gpu(*arguments, status=2, PACK=tmp_path / "none", OUT=tmp_path / "out", **variables)
+    no_gpu = {"CUDA_VISIBLE_DEVICES": "", **variables}
+    done = gpu(*arguments, status=2, PACK=tmp_path / "none", OUT=tmp_path / "out", **no_gpu)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("gpu.sh: ")
     assert done.stderr.splitlines()[-1].endswith(said) and done.stdout == ""
+
+
+def test_a_command_that_fails_does_not_end_the_others(tmp_path):
+    (tmp_path / "bin").mkdir()
+    for name, program in (("timeout", 'echo "$@"; [[ $* != *4096* ]]'), ("python3", "")):
+        script = tmp_path / "bin" / name
+        script.write_text(f"#!/usr/bin/env bash\n{program}\n")
+        script.chmod(0o755)
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    done = gpu("train", "big", status=2, PATH=path, PACK=tmp_path / "pack", OUT=tmp_path / "out")
+    slots = [line.split("--max-tokens ")[1].split()[0] for line in done.stdout.splitlines()]
+    assert slots == ["4096", "25000", "25000"]
+    told, failed = done.stderr.splitlines()[-2:]
+    assert told == "gpu.sh: these commands failed:"
+    assert failed.startswith("  train, status 1: python3 bench/train.py --arch vaswani_base ")
 
 
 def module(name, monkeypatch):
@@ -78,12 +96,11 @@ def test_every_stage_gives_its_tools_what_they_understand(tmp_path, monkeypatch)
         *(("vaswani_base", 4096), ("vaswani_base", 25_000), ("vaswani_big", 25_000))
     ]
     assert all(args.precision == ["fp16", "bf16"] and args.peers == ["torch"] for args in train)
-    assert [args.peers for name, args in used if name == "decode"] == [["ctranslate2"], ["none"]]
+    (decode,) = (args for name, args in used if name == "decode")
+    assert decode.peers == ["ctranslate2"] and decode.without_graphs and decode.latency == 20
     bleu = [(args.system, args.minutes) for name, args in used if name == "time_to_bleu"]
     assert bleu == [("plugin", 7), ("stock", 7)]
     assert {args.device for _, args in used} == {"cuda"}
-    every = [words for words in lines if "CUDA_GRAPHS" in " ".join(words)]
-    assert len(every) == 1 and "TRANSFORMER_PLUGIN_CUDA_GRAPHS=0" in every[0]
 
 
 @pytest.mark.slow  # a minute and a half
@@ -102,11 +119,10 @@ def test_a_rehearsal_of_training(tmp_path):
 @pytest.mark.slow  # two minutes
 def test_a_rehearsal_of_what_needs_data(pack, tmp_path):
     out = tmp_path / "out"
-    gpu("decode", "bleu", "stock", SIZE="tiny", PACK=pack, OUT=out, MINUTES="0.05")
+    gpu("decode", "kernels", "bleu", "stock", SIZE="tiny", PACK=pack, OUT=out, MINUTES="0.05")
     found = json.loads((out / "decode.json").read_text())
-    assert {"stock", "plugin", "ctranslate2"} <= {row["system"] for row in found}
-    without = json.loads((out / "decode_without_graphs.json").read_text())
-    assert {row["system"] for row in without} == {"stock", "plugin"}
+    systems = {"stock", "plugin", "plugin-without-graphs", "ctranslate2"}
+    assert {row["system"] for row in found} == systems
     kernels = {row["kernel"] for row in json.loads((out / "kernels.json").read_text())}
     assert "kernels/cuda/candidates.py" in kernels
     for system in ("plugin", "stock"):
