@@ -4,6 +4,7 @@
 #     install  the environment, the doctor, the tests marked gpu
 #     train    base: 4,096 and 25,000 slots a batch, fp16 and bf16, with a profile
 #     big      the same for big, at 25,000
+#     compile  base at 25,000 in bf16, and with layers that torch compiles
 #     decode   beam 4: the plugin with and without CUDA graphs, stock, CTranslate2 if it is installed
 #     kernels  the same search, and without each of the kernels for a GPU
 #     bleu     MINUTES of training with the plugin, and the score
@@ -18,7 +19,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${MINUTES:=7}"       # of training since its start
 : "${SIZE:=full}"       # tiny: a rehearsal on a CPU, of seconds
 : "${CORPUS:=}"          # of collect: folder of europarl-v7-slice, newstest2013 and 2014
-STAGES=(install train big decode kernels bleu stock collect)
+STAGES=(install train big compile decode kernels bleu stock collect)
 LIMIT=540               # seconds of a stage
 MEBIBYTES=60            # that can travel with a call
 DATA=wmt14_en_fr_base
@@ -78,9 +79,9 @@ unpack() {  # the data of decode, kernels, bleu and stock
     tar -C "$PACK" -xJf "$PACK/data.tar.xz"
 }
 
-train() {  # train ARCH SLOTS FLAGS...
-    run python3 bench/train.py --arch "$1" --max-tokens "$2" --data synthetic --device "$device" \
-        --peers torch --json "$OUT/train_$1_$2.json" "${measured[@]}" "${@:3}"
+train() {  # train NAME ARCH SLOTS FLAGS...
+    run python3 bench/train.py --arch "$2" --max-tokens "$3" --data synthetic --device "$device" \
+        --json "$OUT/$1_$2_$3.json" "${measured[@]}" "${@:4}"
 }
 
 to_bleu() {  # to_bleu SYSTEM MINUTES
@@ -103,11 +104,15 @@ stage_install() {
 }
 
 stage_train() {
-    train "$base" "$small"
-    train "$base" "$large" --profile "$OUT/profile_${base}_$large.json"
+    train train "$base" "$small" --peers torch
+    train train "$base" "$large" --peers torch --profile "$OUT/profile_${base}_$large.json"
 }
 
-stage_big() { train "$big" "$large" --profile "$OUT/profile_${big}_$large.json"; }
+stage_big() {
+    train train "$big" "$large" --peers torch --profile "$OUT/profile_${big}_$large.json"
+}
+
+stage_compile() { train compile "$base" "$large" --peers none --compiled --precision "$half"; }
 
 trained_model() {  # a model for searches
     unpack
@@ -159,10 +164,10 @@ stage_collect() {
 }
 
 case $SIZE in
-    full) device=cuda base=vaswani_base big=vaswani_big small=4096 large=25000 enough=2
+    full) device=cuda base=vaswani_base big=vaswani_big small=4096 large=25000 enough=2 half=bf16
         measured=(--precision fp16 bf16 --rounds 5 --updates 8) trained=()
         decoded=(--precision fp16 bf16 --rounds 3 --latency 20) ;;
-    tiny) device=cpu base=vaswani_tiny big=vaswani_small small=256 large=512 enough=0.05
+    tiny) device=cpu base=vaswani_tiny big=vaswani_small small=256 large=512 enough=0.05 half=fp32
         measured=(--precision fp32 --rounds 1 --updates 1 --words 100 --sentences 200)
         trained=(--arch vaswani_tiny --precision fp32 --max-tokens 500 --save-updates 1)
         decoded=(--precision fp32 --rounds 1 --beam 1 --latency 2) ;;

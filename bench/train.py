@@ -21,7 +21,7 @@ from results import Rows, run_benchmark
 from training_data import SENTENCES, WORDS, multi30k, write_synthetic
 from training_peers import PACKAGES, PRECISIONS, installed
 from training_plot import write_plot
-from training_systems import Setting, stock_flags
+from training_systems import COMPILED, Setting, stock_flags
 from training_worker import KEEP_FREED_MEMORY, Worker
 
 import transformer_plugin
@@ -64,6 +64,9 @@ def parse_arguments() -> argparse.Namespace:
         "--checkpoint-activations", action="store_true",
         help="the plugin recomputes activations instead of storing them",
     )  # fmt: skip
+    parser.add_argument(
+        "--compiled", action="store_true", help="also the plugin with layers that torch compiles"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
     parser.add_argument(
         "--profile", type=Path, metavar="FILE",
@@ -95,7 +98,8 @@ def contenders(args: argparse.Namespace) -> list[tuple[str, str]]:
     if args.device == "cpu" and "fp16" in precisions:
         print("fp16 is left out: it needs a GPU", file=sys.stderr)
         precisions.remove("fp16")
-    chosen += [("plugin", precision) for precision in precisions]
+    for system in ["plugin"] + [COMPILED] * args.compiled:
+        chosen += [(system, precision) for precision in precisions]
     peers = list(PACKAGES) if "all" in args.peers else [p for p in PACKAGES if p in args.peers]
     for peer in peers:
         if installed(peer):
@@ -200,12 +204,12 @@ def step_flops(arch: str, vocabulary: int, lengths: list[tuple[int, int]]) -> fl
 
 def print_table(rows: Rows) -> None:
     """Prints the rows as a table."""
-    print(f"{'system':8}{'precision':10}{'tokens/s':>12}{'/ stock':>9}{'/ matmul':>10}"
+    print(f"{'system':16}{'precision':10}{'tokens/s':>12}{'/ stock':>9}{'/ matmul':>10}"
           f"{'/ peak':>8}{'peak GiB':>10}")  # fmt: skip
     for row in rows:
         peak = f"{row['peak_fraction']:.2f}" if row["peak_fraction"] else "-"
         print(
-            f"{row['system']:8}{row['precision']:10}{row['tokens_per_second']:12,.0f}"
+            f"{row['system']:16}{row['precision']:10}{row['tokens_per_second']:12,.0f}"
             f"{row['ratio_to_stock']:9.2f}{row['matmul_fraction']:10.2f}{peak:>8}"
             f"{row['peak_memory_bytes'] / 2**30:10.2f}"
         )

@@ -16,6 +16,7 @@ from transformer_plugin.reports.accounting import configuration
 from transformer_plugin.training.trainer import SafeTrainer
 
 Update = Callable[[dict[str, Any]], bool]  # whether an update was made
+COMPILED = "plugin-compiled"  # the plugin, each layer compiled by torch
 STOCK_NAMES = {  # for the fields of the plugin's configuration, which have the paper's names
     "encoder_layers": "--encoder-layers",
     "decoder_layers": "--decoder-layers",
@@ -27,7 +28,7 @@ STOCK_NAMES = {  # for the fields of the plugin's configuration, which have the 
 class Setting:
     """The setting of one worker."""
 
-    system: str  # plugin, stock, torch or marian
+    system: str  # plugin, COMPILED, stock, torch or marian
     arch: str
     precision: str  # fp32, bf16 or fp16
     device: str  # cpu or cuda
@@ -39,7 +40,7 @@ class Setting:
 def build(setting: Setting) -> tuple[tasks.FairseqTask, Update]:
     """The system's task, which gives the batches, and its update function."""
     torch.manual_seed(1)
-    if setting.system in ("plugin", "stock"):
+    if setting.system in ("plugin", COMPILED, "stock"):
         return _build_fairseq(setting)
     cfg = _fairseq_configuration(setting, plugin_flags(setting.arch))
     task = tasks.setup_task(cfg.task)  # sources padded on the right, as the peers expect
@@ -99,14 +100,17 @@ def _fairseq_configuration(setting: Setting, flags: list[str]) -> Any:
 
 def _build_fairseq(setting: Setting) -> tuple[tasks.FairseqTask, Update]:
     """Through the trainer of fairseq-train, stock or with the plugin."""
-    flags = plugin_flags if setting.system == "plugin" else stock_flags
-    chosen = flags(setting.arch)
-    if setting.system == "plugin" and setting.checkpoint_activations:
+    is_stock = setting.system == "stock"
+    chosen = stock_flags(setting.arch) if is_stock else plugin_flags(setting.arch)
+    if not is_stock and setting.checkpoint_activations:
         chosen += ["--checkpoint-activations"]
     cfg = _fairseq_configuration(setting, chosen)
     task = tasks.setup_task(cfg.task)
     model = task.build_model(cfg.model)
-    build_trainer = SafeTrainer if setting.system == "plugin" else Trainer
+    if setting.system == COMPILED:
+        for layer in (*model.encoder.layers, *model.decoder.layers):
+            layer.compile(dynamic=True)
+    build_trainer = Trainer if is_stock else SafeTrainer
     trainer = build_trainer(cfg, task, model, task.build_criterion(cfg.criterion))
     trainer.begin_epoch(1)
 

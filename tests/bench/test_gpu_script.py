@@ -12,7 +12,7 @@ import fairseq_commands
 import pytest
 from fairseq_commands import REPO
 
-STAGES = ["install", "train", "big", "decode", "kernels", "bleu", "stock", "collect"]
+STAGES = ["install", "train", "big", "compile", "decode", "kernels", "bleu", "stock", "collect"]
 
 
 def gpu(*arguments, status=0, **variables):
@@ -91,7 +91,8 @@ def test_every_stage_gives_its_tools_what_they_understand(tmp_path, monkeypatch)
             name = words[1].removeprefix("bench/").removesuffix(".py")
             monkeypatch.setattr(sys, "argv", words[1:])
             used.append((name, module(name, monkeypatch).parse_arguments()))
-    train = [args for name, args in used if name == "train"]
+    *train, compiled = [args for name, args in used if name == "train"]
+    assert compiled.compiled and (compiled.precision, compiled.max_tokens) == (["bf16"], 25_000)
     assert [(args.arch, args.max_tokens) for args in train] == [
         *(("vaswani_base", 4096), ("vaswani_base", 25_000), ("vaswani_big", 25_000))
     ]
@@ -106,12 +107,14 @@ def test_every_stage_gives_its_tools_what_they_understand(tmp_path, monkeypatch)
 @pytest.mark.slow  # a minute and a half
 def test_a_rehearsal_of_training(tmp_path):
     out = tmp_path / "out"
-    gpu("train", "big", SIZE="tiny", PACK=tmp_path / "pack", OUT=out)
+    gpu("train", "big", "compile", SIZE="tiny", PACK=tmp_path / "pack", OUT=out)
     base, big = "vaswani_tiny", "vaswani_small"
     for name in (f"train_{base}_256", f"train_{base}_512", f"train_{big}_512"):
         rows = json.loads((out / f"{name}.json").read_text())
         assert [row["system"] for row in rows] == ["stock", "plugin", "torch"]
         assert all(row["tokens_per_second"] > 0 for row in rows)
+    rows = json.loads((out / f"compile_{base}_512.json").read_text())
+    assert [row["system"] for row in rows] == ["stock", "plugin", "plugin-compiled"]
     for name in (f"profile_{base}_512", f"profile_{big}_512"):
         assert len(json.loads((out / f"{name}.json").read_text())) == 3
 

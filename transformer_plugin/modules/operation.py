@@ -2,7 +2,8 @@
 
 An operation is a plain function that may be replaced. Code outside this package adds faster
 implementations. Each handles the calls whose arguments it supports and returns the same result as
-the plain function. Without implementations, an operation runs its plain function.
+the plain function. Without implementations, an operation runs its plain function, which is also
+what ``torch.compile`` sees.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import Generic, NamedTuple, ParamSpec, TypeVar
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
@@ -44,6 +46,8 @@ class Operation(Generic[Arguments, Result]):
         self.implementations: list[Implementation] = []
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        if torch.compiler.is_compiling():
+            return self.plain(*args, **kwargs)
         for each in self.implementations:
             if each.supports(*args, **kwargs):
                 return each.run(*args, **kwargs)  # type: ignore[return-value]
