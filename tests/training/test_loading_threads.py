@@ -1,12 +1,11 @@
 """A thread that loads batches when the process ends does not take it down."""
 
 import subprocess
-from types import SimpleNamespace
 
 import pytest
+from fairseq.trainer import Trainer
 from fairseq_commands import environment
-
-from transformer_plugin.training.loading_threads import avoid_forks
+from trainers import build_trainer
 
 LOADING = """
 import atexit, itertools, sys, threading, time
@@ -52,7 +51,17 @@ def test_where_there_is_no_room_for_the_next():
 @pytest.mark.parametrize(
     "processes, workers, kept", [(1, 0, 10), (1, 4, 10), (2, 0, 10), (2, 4, 0)]
 )
-def test_no_thread_starts_processes_where_others_wait_for_this_one(processes, workers, kept):
-    data = SimpleNamespace(num_workers=workers, data_buffer_size=10)
-    avoid_forks(data, processes)
-    assert data.data_buffer_size == kept
+def test_no_thread_starts_processes_where_others_wait_for_this_one(
+    tmp_path, monkeypatch, processes, workers, kept
+):
+    class FairseqTrainer(Exception):
+        """Its constructor has been called, with this size of the buffer."""
+
+    def construct(_self, cfg, *_rest):
+        raise FairseqTrainer(cfg.dataset.data_buffer_size)
+
+    monkeypatch.setattr(Trainer, "__init__", construct)
+    flags = ("--distributed-world-size", processes, "--num-workers", workers)
+    with pytest.raises(FairseqTrainer) as raised:
+        build_trainer(tmp_path, *flags)
+    assert raised.value.args == (kept,)
