@@ -12,7 +12,9 @@ from torch import Tensor
 
 from ...modules.attention import attention
 from ...modules.decoder import Decoder
+from ...modules.layers import DecoderLayer
 from ...modules.multi_head_attention import MultiHeadAttention
+from ...modules.operation import is_exactly
 from ...modules.packing import Packing
 from ...search.decoder_state import CachedDecoder, start_decoding
 from ...search.kv_cache import KVCache
@@ -45,10 +47,11 @@ def _supports(
         and not torch.is_grad_enabled()
         and not torch.is_autocast_enabled("cpu")
         and decoder.embed_tokens.weight.dtype == memory.dtype
+        and all(is_exactly(layer, DecoderLayer) for layer in decoder.layers)
         and all(
-            is_equation_1(module) and library.is_supported(memory, module.d_k, module.d_v)
-            for module in decoder.layers.modules()
-            if isinstance(module, MultiHeadAttention)
+            is_equation_1(each) and library.is_supported(memory, each.d_k, each.d_v)
+            for layer in decoder.layers
+            for each in (layer.self_attention, layer.encoder_attention)
         )
     )
 
