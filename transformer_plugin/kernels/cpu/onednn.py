@@ -37,10 +37,10 @@ def multiplies(matrix: Tensor) -> bool:
 
 def packs(matrix: Tensor) -> bool:
     """Whether oneDNN multiplies faster by ``matrix`` once it is packed."""
-    is_cpu = matrix.device.type == "cpu"
-    at_hand = {torch.float32: True, torch.bfloat16: _has_bf16(), torch.int8: _has_int8()}
-    has_type = at_hand.get(matrix.dtype, False)
-    return is_cpu and has_type and _is_at_hand() and not torch.compiler.is_compiling()
+    if matrix.device.type != "cpu" or torch.compiler.is_compiling() or not _is_at_hand():
+        return False
+    has_type = {torch.float32: True, torch.bfloat16: _has_bf16(), torch.int8: _has_int8()}
+    return has_type.get(matrix.dtype, False)
 
 
 def pack(weight: Tensor, rows: int) -> Tensor:
