@@ -27,6 +27,7 @@ def _supports(
         not need_weights
         and is_exactly(score, AttentionScore)
         and score.is_product
+        and isinstance(score.scale, float)
         and q.dtype == k.dtype == v.dtype
     )
 
