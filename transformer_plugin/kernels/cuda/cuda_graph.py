@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...modules.decoder import Decoder
 from ...modules.layers import DecoderLayer
@@ -26,6 +26,8 @@ from .static_cache import StaticKVCache
 
 logger = logging.getLogger(__name__)
 
+# Packages whose modules do the same in each step.
+_PLAIN = (f"{Decoder.__module__.rpartition('.')[0]}.", "torch.nn.modules.")
 Step = Callable[[], Tensor]
 Recorder = Callable[[Step], Step]  # records a step without running it; returns its replay
 
@@ -41,20 +43,23 @@ def _supports(
         not need_weights
         and default_recorder(memory.device) is not None
         and not torch.is_grad_enabled()
-        and all(map(_is_recordable, decoder.layers))
+        and _is_recordable(decoder)
     )
 
 
-def _is_recordable(layer: nn.Module) -> bool:
-    """Whether a layer does the same in each step: user code may not."""
+def _is_recordable(decoder: Decoder) -> bool:
+    """Whether a decoder does the same in each step: user code may not."""
+    kind, modules = type(decoder), list(decoder.modules())  # the decoder itself first
     return (
-        isinstance(layer, DecoderLayer)
-        and is_exactly(layer, DecoderLayer)
-        and not any(module.training for module in layer.modules())
-        and all(is_exactly(sublayer, type(sublayer)) for sublayer in layer.modules())
-        and is_exactly(layer.self_attention, MultiHeadAttention)
-        and is_exactly(layer.encoder_attention, MultiHeadAttention)
-        and not layer.self_attention.window
+        (kind.embed, kind.through_layers) == (Decoder.embed, Decoder.through_layers)
+        and all(is_exactly(each, type(each)) and not each.training for each in modules)
+        and all(type(each).__module__.startswith(_PLAIN) for each in modules[1:])
+        and all(is_exactly(layer, DecoderLayer) for layer in decoder.layers)
+        and all(
+            is_exactly(each, MultiHeadAttention) and not each.window
+            for layer in decoder.layers
+            for each in (layer.self_attention, layer.encoder_attention)
+        )
     )
 
 
@@ -149,7 +154,7 @@ _recordings = _Recordings()
 def _record(
     step: Step, stream: torch.cuda.Stream, pool: Any
 ) -> tuple[torch.cuda.CUDAGraph, Tensor]:
-    # torch.cuda.graph is not used: it first collects garbage and empties torch's memory cache.
+    # torch.cuda.graph is not used: it first synchronises and empties torch's memory cache.
     graph = torch.cuda.CUDAGraph()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
