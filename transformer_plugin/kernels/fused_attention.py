@@ -1,4 +1,8 @@
-"""Attention with torch's fused kernels."""
+"""Attention with torch's fused kernels, for what no other kernel supports.
+
+Its gain has not been measured: ``bench/kernels.py --only fused_attention`` does, on a GPU with
+``--device cuda``.
+"""
 
 from __future__ import annotations
 

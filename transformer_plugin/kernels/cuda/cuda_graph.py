@@ -1,4 +1,7 @@
-"""Records a decoding step once and replays it, so that a GPU does not wait for kernel launches."""
+"""Records a decoding step once and replays it, so that a GPU does not wait for kernel launches.
+
+No GPU has measured its gain yet: ``bench/gpu.sh decode`` does.
+"""
 
 from __future__ import annotations
 
