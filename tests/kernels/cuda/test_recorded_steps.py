@@ -48,7 +48,8 @@ def record_by(monkeypatch):
     """record_by(recorder) makes this the one of all devices."""
 
     def make(recorder):
-        monkeypatch.setattr(module, "default_recorder", lambda _device: recorder)
+        monkeypatch.setattr(module, "is_in_use", lambda _device: True)
+        monkeypatch.setattr(module, "cuda_graph", recorder)
         monkeypatch.setattr(
             start_decoding, "implementations", [Implementation(module._supports, module.start)]
         )

@@ -32,7 +32,6 @@ logger = logging.getLogger(__name__)
 # Packages whose modules do the same in each step.
 _PLAIN = (f"{Decoder.__module__.rpartition('.')[0]}.", "torch.nn.modules.")
 Step = Callable[[], Tensor]
-Recorder = Callable[[Step], Step]  # records a step without running it; returns its replay
 
 
 def _supports(
@@ -44,7 +43,7 @@ def _supports(
 ) -> bool:
     return (
         not need_weights
-        and default_recorder(memory.device) is not None
+        and is_in_use(memory.device)
         and not torch.is_grad_enabled()
         and _is_recordable(decoder)
     )
@@ -77,9 +76,7 @@ def start(
     """See ``start_decoding``."""
     memories = [Memory.of(layer.encoder_attention, memory, packing) for layer in decoder.layers]
     cache = StaticKVCache(memories, num_hypotheses, packing.max_length, decoder.max_positions())
-    recorder = default_recorder(memory.device)
-    assert recorder is not None
-    return RecordedDecoder(CachedDecoder(decoder, cache), cache, recorder)
+    return RecordedDecoder(CachedDecoder(decoder, cache), cache)
 
 
 class RecordedDecoder:
@@ -91,11 +88,10 @@ class RecordedDecoder:
     Args:
         decoder: the decoder to record.
         cache: holds all tensors that a step changes.
-        recorder: records a step.
     """
 
-    def __init__(self, decoder: CachedDecoder, cache: StaticKVCache, recorder: Recorder) -> None:
-        self._decoder, self._cache, self._recorder = decoder, cache, recorder
+    def __init__(self, decoder: CachedDecoder, cache: StaticKVCache) -> None:
+        self._decoder, self._cache = decoder, cache
         self.reorder, self.select = cache.reorder, cache.select
         self._kind: tuple[int, torch.Size] | None = None
         self._tokens: Tensor | None = None
@@ -110,7 +106,7 @@ class RecordedDecoder:
             return self._features(tokens), None
         if self._tokens is None or self._replay is None:
             self._tokens = tokens.clone()
-            self._replay = self._recorder(partial(self._features, self._tokens))
+            self._replay = cuda_graph(partial(self._features, self._tokens))
         self._tokens.copy_(tokens)
         return self._replay(), None
 
@@ -118,11 +114,11 @@ class RecordedDecoder:
         return self._decoder.step(tokens)[0]
 
 
-def default_recorder(device: torch.device) -> Recorder | None:
-    """CUDA graphs on a GPU, unless ``TRANSFORMER_PLUGIN_CUDA_GRAPHS`` is 0 or a recording has
-    failed; None elsewhere."""
+def is_in_use(device: torch.device) -> bool:
+    """Whether steps are recorded: on a GPU, unless ``TRANSFORMER_PLUGIN_CUDA_GRAPHS`` is 0 or a
+    recording has failed."""
     wanted = os.environ.get("TRANSFORMER_PLUGIN_CUDA_GRAPHS", "1") != "0"
-    return cuda_graph if device.type == "cuda" and wanted and not _recordings.failed else None
+    return device.type == "cuda" and wanted and not _recordings.failed
 
 
 class _Recordings(threading.local):
@@ -199,7 +195,7 @@ def cuda_graph(step: Step) -> Step:
 
 
 def _is_recorded(num_live: int, sentences: Tensor) -> bool:
-    return default_recorder(sentences.device) is not None
+    return is_in_use(sentences.device)
 
 
 @kernel(worth_shrinking, _is_recorded)
