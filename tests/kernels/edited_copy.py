@@ -79,6 +79,7 @@ def numbers_of(folder, with_kernels):
     sample["net_input"]["prev_output_tokens"][1, 0] = words.eos()
     loss, _size, _log = VaswaniCrossEntropy(task, 0.1, False)(model.train(), sample)
     loss.backward()
+    model.requires_grad_(False)  # or its weights would not be packed
     penalty = functools.partial(gnmt_length_penalty, alpha=0.6)
     rules = Rules(4, penalty, "bound", words.eos(), words.pad(), words.unk())
     found = VaswaniGenerator([model], rules).generate([model], sample)

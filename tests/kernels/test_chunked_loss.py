@@ -150,11 +150,21 @@ def test_no_gradients_are_made_where_none_are_wanted(monkeypatch):
     assert made == [True, False, False]
 
 
-def test_chunks_do_not_depend_on_the_memory_at_hand():
+class OnGPU(torch.Tensor):
+    """A tensor that says that it lies on a GPU."""
+
+    is_cuda, device = True, torch.device("cuda")
+
+
+def test_chunks_do_not_depend_on_the_memory_at_hand(monkeypatch):
+    for name in ("mem_get_info", "get_device_properties", "memory_reserved", "memory_allocated"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_: pytest.fail("asked"))
     features = torch.empty(1, 8)
     assert rows_per_chunk(features, 8000) == 256
     assert rows_per_chunk(features.bfloat16(), 8000) == 512
-    assert rows_per_chunk(features.to("meta"), 8000) == 8320
+    on_gpu = features.as_subclass(OnGPU)
+    assert on_gpu.device.type == "cuda" and rows_per_chunk(on_gpu, 8000) == 8320
+    assert rows_per_chunk(on_gpu.bfloat16(), 37_000) == 3584
 
 
 @pytest.mark.parametrize("find", [smoothed_loss.plain, chunked_smoothed_loss])

@@ -1,10 +1,12 @@
-"""SDPA on a GPU leaves cuDNN aside, which makes a plan for each shape of a search."""
+"""What goes to SDPA; on a GPU it leaves cuDNN aside, which makes a plan for each shape of a
+search."""
 
 import pytest
 import torch
+from torch import nn
 
 from transformer_plugin.kernels import fused_attention as module
-from transformer_plugin.modules.attention import AttentionScore
+from transformer_plugin.modules.attention import AttentionScore, attention
 
 
 class OnGPU(torch.Tensor):
@@ -55,3 +57,13 @@ def test_on_a_cpu_nothing_is_switched(cudnn_in_sdpa, monkeypatch):
     attend()
     assert cudnn_in_sdpa == [True]
     monkeypatch.undo()
+
+
+def test_a_scale_that_is_learned_goes_by_the_plain_function():
+    score = AttentionScore("scaled_dot", 2, 8)
+    score.scale = nn.Parameter(torch.tensor(0.3))
+    q, k, v = torch.randn(3, 1, 2, 5, 8)
+    context, _ = attention(q, k, v, score)
+    assert torch.equal(context, attention.plain(q, k, v, score)[0])
+    context.sum().backward()
+    assert score.scale.grad is not None

@@ -123,7 +123,7 @@ class Steps(Decoder):
 
 def decoding_cases(dtype):
     for shape in ({}, {"pre_norm": True}, {"attention_window": 2}, {"d_k": 32, "d_v": 16}):
-        decoder = Steps(**shape).to(dtype).eval()
+        decoder = Steps(**shape).to(dtype).eval().requires_grad_(False)
         with torch.no_grad():
             prepare_decoding(decoder, 12)
         memory = torch.randn(12, D).to(dtype)

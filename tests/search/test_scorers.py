@@ -34,7 +34,8 @@ def test_a_search_that_is_over_holds_nothing(build, batch, monkeypatch, no_colle
         monkeypatch.setattr(operation, "implementations", [])
     lp = functools.partial(gnmt_length_penalty, alpha=0.6)
     source = batch([5, 3], [5, 3])["net_input"]["src_tokens"]
-    model = build(seed=1, d_model=64).eval()  # heads as wide as the kernels' vectors
+    # Heads as wide as the kernels' vectors, and weights that can be packed.
+    model = build(seed=1, d_model=64).eval().requires_grad_(False)
     decoder, (memory, packing, *_) = model.decoder, model.encoder.encode(source)
     prepare_decoding(decoder, 6)
     scorer = ModelScorer(decoder, decoder.output_layer, memory, packing, 3)

@@ -83,14 +83,8 @@ def _update_by_apex(lists: list[list[Tensor]], numbers: AdamNumbers) -> None:
         multi_tensor_adam,
         torch.zeros(1, dtype=torch.int32, device=lists[0][0].device),  # an overflow flag
         lists,
-        numbers.lr,
-        numbers.beta1,
-        numbers.beta2,
-        numbers.eps,
-        numbers.step,
-        decoupled,
-        bias_correction,
-        numbers.weight_decay,
+        *(numbers.lr, numbers.beta1, numbers.beta2, numbers.eps, numbers.step),
+        *(decoupled, bias_correction, numbers.weight_decay),
     )
 
 
@@ -107,17 +101,17 @@ def apex_is_installed() -> bool:
 def _parts(parameters: list[AdamTensors]) -> Iterator[list[AdamTensors]]:
     """Groups of parameters, or of parts of them, with one device and type and of limited size."""
     part: list[AdamTensors] = []
-    numbers = 0
+    numbers, kind_of_part = 0, None
     for each in parameters:
         limit = _CPU_NUMBERS if each.weight.device.type == "cpu" else _GPU_NUMBERS
         for piece in _pieces(each, limit):
             size = piece.weight.numel()
-            is_alike = part and _kind(part[0].weight) == _kind(piece.weight)
-            if part and not (is_alike and numbers + size <= limit):
+            kind = piece.weight.device, piece.weight.dtype
+            if part and (kind != kind_of_part or numbers + size > limit):
                 yield part
                 part, numbers = [], 0
             part.append(piece)
-            numbers += size
+            numbers, kind_of_part = numbers + size, kind
     if part:
         yield part
 
@@ -130,10 +124,6 @@ def _pieces(parameter: AdamTensors, limit: int) -> Iterator[AdamTensors]:
         return
     for piece in zip(*(tensor.view(-1).split(limit) for tensor in tensors), strict=True):
         yield AdamTensors(*piece)
-
-
-def _kind(weight: Tensor) -> tuple[torch.device, torch.dtype]:
-    return weight.device, weight.dtype
 
 
 def _in_type_of_weights(part: list[AdamTensors], factor: float | Tensor) -> list[Tensor]:

@@ -22,7 +22,7 @@ def is_equation_1(module: nn.Module) -> bool:
         isinstance(module, MultiHeadAttention)
         and is_exactly(module, MultiHeadAttention)
         and is_exactly(module.score, AttentionScore)
-        and module.score.is_plain
+        and module.score.kind in ("scaled_dot", "dot")
         and isinstance(module.score.scale, float)
         and not (module.dropout and module.training)
     )

@@ -103,11 +103,6 @@ class AttentionScore(nn.Module):
         """Whether the score is a scaled product of keys with ``transform(q)``."""
         return self.kind != "additive"
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is a scaled product of unchanged queries and keys; False for subclasses."""
-        return type(self) is AttentionScore and self.kind in ("scaled_dot", "dot")
-
     def transform(self, q: Tensor) -> Tensor:
         """Transforms the queries before the product with the keys, ``[B, H, T, K]``."""
         return torch.matmul(q, self.weight) if self.kind == "general" else q

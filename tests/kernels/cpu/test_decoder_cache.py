@@ -4,10 +4,12 @@ import functools
 
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
 from transformer_plugin.kernels.cpu import library
 from transformer_plugin.kernels.cpu.decoder_cache import TableCache
+from transformer_plugin.modules.layers import DecoderLayer
 from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.modules.packing import Packing
 from transformer_plugin.search.decoder_state import start_decoding
@@ -91,6 +93,52 @@ def test_an_edited_layer_and_another_type_go_by_torch(cache_of):
     )
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert cache_of() is KVCache
+
+
+class Attention(nn.Module):
+    """MultiHeadAttention, but not a subclass of it: it only has the same members."""
+
+    def __init__(self, original):
+        super().__init__()
+        vars(self).update(vars(original))
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return functools.partial(getattr(MultiHeadAttention, name), self)
+
+    def forward(self, *args, **kwargs):
+        return MultiHeadAttention.forward(self, *args, **kwargs)
+
+    def attend(self, *args, **kwargs):
+        context, weights = MultiHeadAttention.attend(self, *args, **kwargs)
+        return context / 2, weights
+
+
+class Layer(DecoderLayer):
+    """A layer of the user's own."""
+
+
+@pytest.mark.parametrize("name", ["self_attention", "encoder_attention"])
+def test_attention_of_another_class_is_not_replaced_by_equation_1(build, name):
+    decoder, memory = build(d_model=64).eval().decoder, torch.randn(5, 64)
+    layer = decoder.layers[0]
+    setattr(layer, name, Attention(getattr(layer, name)))
+    packing = Packing.of_lengths(torch.tensor([2, 3]), 3)
+    with torch.no_grad():
+        states = [
+            start(decoder, memory, packing) for start in (start_decoding, start_decoding.plain)
+        ]
+        for tokens in (torch.tensor([[5], [6]]), torch.tensor([[7], [8]])):
+            assert_close(*(state.step(tokens)[0] for state in states))
+
+
+def test_a_layer_of_another_class_goes_by_torch(cache_of):
+    def replace(decoder):
+        decoder.layers[0].__class__ = Layer
+
+    assert cache_of(edit=replace) is KVCache
 
 
 def test_a_decoder_has_it_unless_weights_or_gradients_are_wanted(build):

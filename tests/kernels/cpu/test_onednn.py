@@ -1,5 +1,7 @@
 """Which products are oneDNN's, and that they are what torch's are."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -44,6 +46,18 @@ def test_what_is_multiplied(processor, dtype, kind, expected):
     assert not multiplies(matrix.to("meta"))
     with torch.no_grad():  # a sentence alone is to stay one of few rows
         assert row_multiple(matrix) == (onednn.ROW_MULTIPLE if expected and dtype == BF16 else 1)
+
+
+@pytest.mark.parametrize("dtype", [BF16, FP32, torch.int8])
+def test_torch_without_onednn(monkeypatch, dtype):
+    """Its operators are not even there to be asked what they support."""
+    for asked in (onednn._is_at_hand, onednn._has_bf16, onednn._has_int8):
+        monkeypatch.setattr(onednn, asked.__name__, asked.__wrapped__)  # not cached
+    monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace())
+    monkeypatch.setattr(torch.ops, "onednn", SimpleNamespace())
+    matrix = torch.zeros(2, 3, dtype=dtype)
+    assert not onednn.packs(matrix)
+    assert dtype == torch.int8 or not multiplies(matrix)
 
 
 @pytest.mark.skipif(not onednn._is_at_hand(), reason="torch without oneDNN")

@@ -1,27 +1,34 @@
 """Packed weights of a search: the same products, never those of a weight that has changed."""
 
+import copy
+import functools
 import gc
 import weakref
 
 import pytest
 import torch
+from fairseq.optim.adam import Adam
 from torch import nn
 from torch.nn import functional as F
 
+from transformer_plugin.decode_precision import in_precision
+from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.kernels import logit_chunks as chunks
 from transformer_plugin.kernels.cpu import onednn, packed_linear
 from transformer_plugin.kernels.cpu.packed_linear import packed
 from transformer_plugin.modules.adam import AdamNumbers, AdamTensors, adam_update
 from transformer_plugin.modules.int8_linear import Int8Linear
+from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.modules.linear import linear
 from transformer_plugin.search.decoder_state import logit_chunks, prepare_decoding
+from transformer_plugin.search.next_tokens import Rules
 
 ROWS = 40
 
 
 @pytest.fixture(params=[torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 def decoder(request, build):
-    decoder = build(d_model=64, d_ff=96).eval().to(request.param).decoder
+    decoder = build(d_model=64, d_ff=96).eval().to(request.param).decoder.requires_grad_(False)
     weight = decoder.output_projection.weight
     if not onednn.packs(weight) or onednn.product_type(weight) != request.param:
         pytest.skip("this processor has no use for it")
@@ -86,7 +93,9 @@ def test_a_changed_weight_is_not_multiplied_by_its_old_copy(decoder):
         lambda: layer.weight.mul_(2),
         lambda: update(layer.weight),
         lambda: layer.load_state_dict({k: 3 * v for k, v in layer.state_dict().items()}),
-        lambda: setattr(layer, "weight", nn.Parameter(torch.ones_like(layer.weight))),
+        lambda: setattr(
+            layer, "weight", nn.Parameter(torch.ones_like(layer.weight), requires_grad=False)
+        ),
     )
     for change in changes:
         before = linear(layer, x)
@@ -97,6 +106,41 @@ def test_a_changed_weight_is_not_multiplied_by_its_old_copy(decoder):
         prepare_decoding(decoder, ROWS)
         assert packed(layer, x) is not None
         torch.testing.assert_close(linear(layer, x), changed, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("set_to_none", [True, False])
+def test_a_search_after_an_update_by_fairseqs_adam_has_the_new_weights(build, batch, set_to_none):
+    """It writes through ``.data``, which does not change ``_version``."""
+    model, sample = build(d_model=64, d_ff=96), batch([7, 4, 9], [3, 6, 5])
+    rules = Rules(2, functools.partial(gnmt_length_penalty, alpha=0.6), "bound", 2, 1, 3)
+    adam = Adam(model.parameters(), lr=0.1)
+
+    def measured(model):
+        model.eval()
+        with torch.no_grad():
+            logits = model(**sample["net_input"])[0]  # of the validation loss
+        beams = VaswaniGenerator([model], rules, 0, 9).generate([model], sample)
+        return [logits, *(h["positional_scores"] for beam in beams for h in beam)]
+
+    before = measured(model)
+    model.train()(**sample["net_input"])[0].float().logsumexp(2).sum().backward()
+    adam.step()
+    adam.zero_grad(set_to_none=set_to_none)
+    found, expected = measured(model), measured(copy.deepcopy(model))
+    assert not found[0].equal(before[0])
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_what_can_no_longer_be_trained_is_packed(build):
+    """Both entry points of translation: fairseq's commands, and --decode-precision."""
+    by_fairseq, in_fp32 = build(d_model=64, d_ff=96), build(d_model=64, d_ff=96)
+    by_fairseq.make_generation_fast_()
+    for model in (by_fairseq, in_precision(in_fp32.eval(), "fp32")):
+        layer = model.decoder.layers[0].feed_forward.inner
+        with torch.no_grad():
+            prepare_decoding(model, ROWS)
+            assert (packed(layer, layer.weight) is not None) == onednn.packs(layer.weight)
 
 
 @pytest.fixture
@@ -163,7 +207,7 @@ def test_gradients_hooks_and_other_types_go_by_the_plain_way(decoder):
 
 @torch.no_grad()
 def test_encoder_and_decoder_are_packed(build):
-    model = build(d_model=64, d_ff=96).eval()
+    model = build(d_model=64, d_ff=96).eval().requires_grad_(False)
     prepare_decoding(model, ROWS)
     for stack in (model.encoder, model.decoder):
         layers = [m for m in stack.modules() if isinstance(m, nn.Linear)]
@@ -172,7 +216,7 @@ def test_encoder_and_decoder_are_packed(build):
 
 
 def test_the_copies_go_with_the_layers(build):
-    decoder = build(d_model=64).eval().decoder
+    decoder = build(d_model=64).eval().decoder.requires_grad_(False)
     with torch.no_grad():
         prepare_decoding(decoder, ROWS)
     layers = [weakref.ref(m) for m in decoder.modules() if isinstance(m, nn.Linear)]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from transformer_plugin.kernels.cuda import cuda_graph as module
-from transformer_plugin.kernels.cuda.cuda_graph import cuda_graph, default_recorder
+from transformer_plugin.kernels.cuda.cuda_graph import cuda_graph, is_in_use
 
 
 class Stream:
@@ -88,13 +88,13 @@ def test_nothing_is_recorded_after_a_failure(gpu, monkeypatch, caplog):
     monkeypatch.setattr(Graph, "refused", error)
     made = []
     step = lambda: made.append(1) or torch.zeros(1)  # noqa: E731
-    assert default_recorder(gpu) is cuda_graph
+    assert is_in_use(gpu)
     with caplog.at_level(logging.WARNING):
         replay = cuda_graph(step)
         assert made == []
         assert replay().item() == 0 and made == [1]
         assert cuda_graph(step) is step
-    assert default_recorder(gpu) is None
+    assert not is_in_use(gpu)
     assert len(Graph.begun) == 2  # the pool's own, and the one that failed
     assert caplog.text.count("without CUDA graphs") == 1 and "capturing" in caplog.text
 
@@ -103,12 +103,12 @@ def test_memory_that_runs_out_while_recording_is_no_failure(gpu, monkeypatch):
     monkeypatch.setattr(Graph, "refused", torch.OutOfMemoryError("no more memory"))
     with pytest.raises(torch.OutOfMemoryError):
         cuda_graph(lambda: torch.zeros(1))
-    assert default_recorder(gpu) is cuda_graph
+    assert is_in_use(gpu)
 
 
 def test_a_variable_turns_graphs_off(monkeypatch):
     gpu = torch.device("cuda")
-    assert default_recorder(gpu) is cuda_graph
-    assert default_recorder(torch.device("cpu")) is None
+    assert is_in_use(gpu)
+    assert not is_in_use(torch.device("cpu"))
     monkeypatch.setenv("TRANSFORMER_PLUGIN_CUDA_GRAPHS", "0")
-    assert default_recorder(gpu) is None
+    assert not is_in_use(gpu)

@@ -7,6 +7,7 @@ import weakref
 import pytest
 import torch
 from replay import recorder
+from torch import nn
 
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.kernels.cuda import cuda_graph as module
@@ -47,7 +48,8 @@ def record_by(monkeypatch):
     """record_by(recorder) makes this the one of all devices."""
 
     def make(recorder):
-        monkeypatch.setattr(module, "default_recorder", lambda _device: recorder)
+        monkeypatch.setattr(module, "is_in_use", lambda _device: True)
+        monkeypatch.setattr(module, "cuda_graph", recorder)
         monkeypatch.setattr(
             start_decoding, "implementations", [Implementation(module._supports, module.start)]
         )
@@ -113,6 +115,51 @@ def test_windows_are_not_recorded(sharp, batch, recordings, monkeypatch):
     assert not recordings
     monkeypatch.undo()
     assert_same(found, translations([model], sample, 2))
+
+
+class Counted(nn.Module):
+    """User code in the place of a module of a decoder: counts its calls, in Python."""
+
+    def __init__(self, original, calls):
+        super().__init__()
+        self.original, self.calls = original, calls
+
+    def forward(self, *args):
+        self.calls.append(1)
+        return self.original(*args)
+
+
+def hook(module, calls):
+    module.register_forward_hook(lambda *_: calls.append(1))
+
+
+EDITS = {
+    "hook on the embedding": lambda d, calls: hook(d.embed_tokens, calls),
+    "hook on the norm": lambda d, calls: hook(d.norm, calls),
+    "hook on a feed-forward network": lambda d, calls: hook(d.layers[0].feed_forward, calls),
+    "another norm": lambda d, calls: setattr(d, "norm", Counted(d.norm, calls)),
+    "another feed-forward network": lambda d, calls: setattr(
+        d.layers[0], "feed_forward", Counted(d.layers[0].feed_forward, calls)
+    ),
+    "a patched decoder": lambda d, calls: setattr(
+        d, "embed", lambda *args: calls.append(1) or type(d).embed(d, *args)
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_user_code_runs_in_every_step(sharp, batch, recordings, monkeypatch, edit):
+    model, sample, calls = sharp(pre_norm=True), batch([6, 6], [6, 6]), []
+    assert translations([model], sample, 2) and recordings
+    recordings.clear()
+    edit(model.decoder, calls)
+    translations([model], sample, 2)
+    found = len(calls)
+    assert not recordings
+    monkeypatch.undo()
+    calls.clear()
+    translations([model], sample, 2)
+    assert found == len(calls) > 1
 
 
 def test_most_steps_are_replayed(sharp, batch, recordings, monkeypatch):

@@ -12,7 +12,9 @@ from torch import Tensor
 
 from ...modules.attention import attention
 from ...modules.decoder import Decoder
+from ...modules.layers import DecoderLayer
 from ...modules.multi_head_attention import MultiHeadAttention
+from ...modules.operation import is_exactly
 from ...modules.packing import Packing
 from ...search.decoder_state import CachedDecoder, start_decoding
 from ...search.kv_cache import KVCache
@@ -27,7 +29,7 @@ class _Attention(ctypes.Structure):
 
     _fields_ = [
         *((name, c_int64) for name in ("queries", "heads", "d_k", "d_v")),
-        *((name, c_int64) for name in ("query_stride", "row_stride", "out_stride")),
+        *((name, c_int64) for name in ("query_stride", "row_stride")),
         *((name, c_int64) for name in ("group", "positions", "group_stride", "position_stride")),
         ("scale", c_float),
     ]
@@ -45,10 +47,11 @@ def _supports(
         and not torch.is_grad_enabled()
         and not torch.is_autocast_enabled("cpu")
         and decoder.embed_tokens.weight.dtype == memory.dtype
+        and all(is_exactly(layer, DecoderLayer) for layer in decoder.layers)
         and all(
-            is_equation_1(module) and library.is_supported(memory, module.d_k, module.d_v)
-            for module in decoder.layers.modules()
-            if isinstance(module, MultiHeadAttention)
+            is_equation_1(each) and library.is_supported(memory, each.d_k, each.d_v)
+            for layer in decoder.layers
+            for each in (layer.self_attention, layer.encoder_attention)
         )
     )
 
@@ -120,7 +123,8 @@ class TableLayerCache:
         self._cache = weakref.proxy(cache)
         self.memory = memory.contiguous()
         row = self.memory.stride(0) * memory.element_size()
-        self._memory_keys = [self.memory.data_ptr() + t * row for t in range(max_length)]
+        first = self.memory.data_ptr()
+        self._memory_keys = (c_void_p * max_length)(*range(first, first + max_length * row, row))
         self.steps: list[Tensor] = []  # [B * k, H * (2 K + d_v)] each
 
     def self_attention(
@@ -131,18 +135,19 @@ class TableLayerCache:
         steps = self.steps[-attention.window - 1 :] if attention.window else self.steps
         ancestors = self._cache.ancestors
         bytes_q = attention.num_heads * attention.d_k * projected.element_size()
-        room = ancestors.size(2)
-        numbers = _Attention(group=1, positions=len(steps), group_stride=room, position_stride=1)
-        keys = [rows.data_ptr() + bytes_q for rows in steps]
+        keys = (c_void_p * len(steps))(*(rows.data_ptr() + bytes_q for rows in steps))
+        numbers = _Attention(group=1, positions=len(steps), row_stride=projected.size(-1))
+        numbers.group_stride, numbers.position_stride = ancestors.size(2), 1
         seen = ancestors[:, :, -len(steps) :]
-        return _attend(attention, steps[-1], numbers, projected.size(-1), keys, seen), None
+        return _attend(attention, steps[-1], numbers, keys, seen), None
 
     def encoder_attention(
         self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
     ) -> tuple[Tensor, None]:
         """See ``KeyValues``; without weights."""
-        numbers = _Attention(group=queries.size(1), group_stride=1)
-        table = self.memory.size(-1), self._memory_keys, self._cache.starts, self._cache.lengths
+        row = self.memory.size(-1)
+        numbers = _Attention(group=queries.size(1), row_stride=row, group_stride=1)
+        table = self._memory_keys, self._cache.starts, self._cache.lengths
         return _attend(attention, queries.contiguous(), numbers, *table), None
 
 
@@ -150,19 +155,16 @@ def _attend(
     attention: MultiHeadAttention,
     q: Tensor,
     numbers: _Attention,
-    row_stride: int,
-    keys: list[int],
+    keys: ctypes.Array[c_void_p],
     row_numbers: Tensor,
     lengths: Tensor | None = None,
 ) -> Tensor:
     """The context of queries ``[B, k, H * K or wider]`` (see ``attend_rows`` in C++)."""
     out = q.new_empty(*q.shape[:2], attention.num_heads * attention.d_v)
-    numbers.queries = q.size(0) * q.size(1)
+    numbers.queries, numbers.query_stride = q.size(0) * q.size(1), q.size(-1)
     numbers.heads, numbers.d_k, numbers.d_v = attention.num_heads, attention.d_k, attention.d_v
-    numbers.query_stride, numbers.out_stride = q.size(-1), out.size(-1)
-    numbers.row_stride, numbers.scale = row_stride, attention.score.scale
+    numbers.scale = attention.score.scale
     function("attend_rows", q.dtype)(
-        *(byref(numbers), address(q), address(out), (c_void_p * len(keys))(*keys)),
-        *map(address, (row_numbers, lengths)),
+        *(byref(numbers), address(q), address(out), keys), *map(address, (row_numbers, lengths))
     )
     return out

@@ -4,22 +4,12 @@ separate passes, and uses MKL for float32, which is slower on some processors.""
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ... import processor
 from ...modules.products import product_type
-
-
-class Quantised(NamedTuple):
-    """Numbers in 8 bits: (steps - zero_point) * scale; see ``modules/int8_linear.py``."""
-
-    steps: Tensor
-    scale: float
-    zero_point: int
-
 
 # oneDNN compiles a kernel for each new shape, so the number of rows should take few values.
 ROW_MULTIPLE = 32
@@ -37,14 +27,14 @@ def multiplies(matrix: Tensor) -> bool:
 
 def packs(matrix: Tensor) -> bool:
     """Whether oneDNN multiplies faster by ``matrix`` once it is packed."""
-    is_cpu = matrix.device.type == "cpu"
-    at_hand = {torch.float32: True, torch.bfloat16: _has_bf16(), torch.int8: _has_int8()}
-    has_type = at_hand.get(matrix.dtype, False)
-    return is_cpu and has_type and _is_at_hand() and not torch.compiler.is_compiling()
+    if matrix.device.type != "cpu" or torch.compiler.is_compiling() or not _is_at_hand():
+        return False
+    has_type = {torch.float32: True, torch.bfloat16: _has_bf16(), torch.int8: _has_int8()}
+    return has_type.get(matrix.dtype, False)
 
 
 def pack(weight: Tensor, rows: int) -> Tensor:
-    """The matrix ``[out, in]`` of ``affine`` or ``int8_affine``, packed for products with about
+    """The matrix ``[out, in]`` of ``affine`` or of 8-bit products, packed for products with about
     ``rows`` rows."""
     found: Tensor
     if weight.dtype == torch.int8:
@@ -70,29 +60,6 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -
     activation = "relu" if relu else "none"
     y: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, activation, [], "")
     return y
-
-
-def int8_affine(
-    x: Quantised,
-    weight: Tensor,
-    scale: Tensor,
-    bias: Tensor | None,
-    dtype: torch.dtype,
-    relu: bool = False,
-) -> Tensor:
-    """``affine``, rounded to ``dtype``, for a packed int8 ``weight`` whose row i is in units of
-    ``scale[i]``."""
-    activation = "relu" if relu else "none"
-    y: Tensor = torch.ops.onednn.qlinear_pointwise.default(
-        *(*x, weight, scale, _no_zero_points(scale.numel()), bias),
-        *(1.0, 0, dtype, activation, [], ""),
-    )
-    return y
-
-
-@functools.cache
-def _no_zero_points(count: int) -> Tensor:
-    return torch.zeros(count, dtype=torch.int64)
 
 
 @functools.cache

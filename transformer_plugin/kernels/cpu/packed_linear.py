@@ -1,8 +1,13 @@
 """Linear maps of a search with oneDNN, with each matrix packed in oneDNN's own layout. Without this
-kernel a search takes 1.03 times as long in fp32, 1.05 in bf16 (``bench/kernels.py``)."""
+kernel a search takes 1.03 times as long in fp32, 1.05 in bf16 (``bench/kernels.py``).
+
+Trainable weights are never packed: optimizers change them through ``.data``, which torch's counter
+of changes does not see.
+"""
 
 from __future__ import annotations
 
+import functools
 import weakref
 from ctypes import byref, c_float, c_int32, c_int64
 from typing import NamedTuple
@@ -46,6 +51,7 @@ def _is_packable(layer: Linear) -> bool:
     weight = layer.weight
     return (
         is_plain_linear(layer)
+        and not weight.requires_grad
         and not weight.is_inference()
         and onednn.packs(weight)
         and product_type(weight) == weight.dtype
@@ -86,16 +92,26 @@ def packed_linear(layer: Linear, x: Tensor, relu: bool = False) -> Tensor:
     assert matrix is not None
     if isinstance(layer, nn.Linear):
         return onednn.affine(x, matrix, layer.bias, relu)
-    rows = x.contiguous().view(-1, x.size(-1))
-    y = onednn.int8_affine(_quantised(rows), matrix, layer.scale, layer.bias, x.dtype, relu)
+    y = _int8_product(x.contiguous().view(-1, x.size(-1)), matrix, layer, relu)
     return y.view(*x.shape[:-1], -1)
 
 
-def _quantised(x: Tensor) -> onednn.Quantised:
-    """See ``quantise`` in ``modules/int8_linear.py``."""
+def _int8_product(x: Tensor, matrix: Tensor, layer: Int8Linear, relu: bool) -> Tensor:
+    """``layer`` of ``x``, ``[N, D]``, with its packed weight; ``x`` is rounded as by ``quantise``
+    in ``modules/int8_linear.py``."""
     steps = torch.empty_like(x, dtype=torch.uint8)
     scale, zero_point = c_float(), c_int32()
     function("quantise", x.dtype)(
         *(address(x), c_int64(x.numel()), address(steps)), byref(scale), byref(zero_point)
     )
-    return onednn.Quantised(steps, scale.value, zero_point.value)
+    y: Tensor = torch.ops.onednn.qlinear_pointwise.default(
+        *(steps, scale.value, zero_point.value, matrix, layer.scale),
+        *(_no_zero_points(layer.scale.numel()), layer.bias),
+        *(1.0, 0, x.dtype, "relu" if relu else "none", [], ""),
+    )
+    return y
+
+
+@functools.cache
+def _no_zero_points(count: int) -> Tensor:
+    return torch.zeros(count, dtype=torch.int64)

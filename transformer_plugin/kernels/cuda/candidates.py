@@ -1,6 +1,6 @@
 """The likeliest next tokens in two rounds on a GPU, where ``topk`` reads each row several times.
 
-No GPU has run it yet: ``bench/gpu.sh decode`` measures its gain.
+No GPU has measured its gain yet: ``bench/gpu.sh decode`` does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Records a decoding step once and replays it, so that a GPU does not wait for kernel launches."""
+"""Records a decoding step once and replays it, so that a GPU does not wait for kernel launches.
+
+No GPU has measured its gain yet: ``bench/gpu.sh decode`` does.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...modules.decoder import Decoder
 from ...modules.layers import DecoderLayer
@@ -26,8 +29,9 @@ from .static_cache import StaticKVCache
 
 logger = logging.getLogger(__name__)
 
+# Packages whose modules do the same in each step.
+_PLAIN = (f"{Decoder.__module__.rpartition('.')[0]}.", "torch.nn.modules.")
 Step = Callable[[], Tensor]
-Recorder = Callable[[Step], Step]  # records a step without running it; returns its replay
 
 
 def _supports(
@@ -39,22 +43,25 @@ def _supports(
 ) -> bool:
     return (
         not need_weights
-        and default_recorder(memory.device) is not None
+        and is_in_use(memory.device)
         and not torch.is_grad_enabled()
-        and all(map(_is_recordable, decoder.layers))
+        and _is_recordable(decoder)
     )
 
 
-def _is_recordable(layer: nn.Module) -> bool:
-    """Whether a layer does the same in each step: user code may not."""
+def _is_recordable(decoder: Decoder) -> bool:
+    """Whether a decoder does the same in each step: user code may not."""
+    kind, modules = type(decoder), list(decoder.modules())  # the decoder itself first
     return (
-        isinstance(layer, DecoderLayer)
-        and is_exactly(layer, DecoderLayer)
-        and not any(module.training for module in layer.modules())
-        and all(is_exactly(sublayer, type(sublayer)) for sublayer in layer.modules())
-        and is_exactly(layer.self_attention, MultiHeadAttention)
-        and is_exactly(layer.encoder_attention, MultiHeadAttention)
-        and not layer.self_attention.window
+        (kind.embed, kind.through_layers) == (Decoder.embed, Decoder.through_layers)
+        and all(is_exactly(each, type(each)) and not each.training for each in modules)
+        and all(type(each).__module__.startswith(_PLAIN) for each in modules[1:])
+        and all(is_exactly(layer, DecoderLayer) for layer in decoder.layers)
+        and all(
+            is_exactly(each, MultiHeadAttention) and not each.window
+            for layer in decoder.layers
+            for each in (layer.self_attention, layer.encoder_attention)
+        )
     )
 
 
@@ -69,9 +76,7 @@ def start(
     """See ``start_decoding``."""
     memories = [Memory.of(layer.encoder_attention, memory, packing) for layer in decoder.layers]
     cache = StaticKVCache(memories, num_hypotheses, packing.max_length, decoder.max_positions())
-    recorder = default_recorder(memory.device)
-    assert recorder is not None
-    return RecordedDecoder(CachedDecoder(decoder, cache), cache, recorder)
+    return RecordedDecoder(CachedDecoder(decoder, cache), cache)
 
 
 class RecordedDecoder:
@@ -83,11 +88,10 @@ class RecordedDecoder:
     Args:
         decoder: the decoder to record.
         cache: holds all tensors that a step changes.
-        recorder: records a step.
     """
 
-    def __init__(self, decoder: CachedDecoder, cache: StaticKVCache, recorder: Recorder) -> None:
-        self._decoder, self._cache, self._recorder = decoder, cache, recorder
+    def __init__(self, decoder: CachedDecoder, cache: StaticKVCache) -> None:
+        self._decoder, self._cache = decoder, cache
         self.reorder, self.select = cache.reorder, cache.select
         self._kind: tuple[int, torch.Size] | None = None
         self._tokens: Tensor | None = None
@@ -102,7 +106,7 @@ class RecordedDecoder:
             return self._features(tokens), None
         if self._tokens is None or self._replay is None:
             self._tokens = tokens.clone()
-            self._replay = self._recorder(partial(self._features, self._tokens))
+            self._replay = cuda_graph(partial(self._features, self._tokens))
         self._tokens.copy_(tokens)
         return self._replay(), None
 
@@ -110,11 +114,11 @@ class RecordedDecoder:
         return self._decoder.step(tokens)[0]
 
 
-def default_recorder(device: torch.device) -> Recorder | None:
-    """CUDA graphs on a GPU, unless ``TRANSFORMER_PLUGIN_CUDA_GRAPHS`` is 0 or a recording has
-    failed; None elsewhere."""
+def is_in_use(device: torch.device) -> bool:
+    """Whether steps are recorded: on a GPU, unless ``TRANSFORMER_PLUGIN_CUDA_GRAPHS`` is 0 or a
+    recording has failed."""
     wanted = os.environ.get("TRANSFORMER_PLUGIN_CUDA_GRAPHS", "1") != "0"
-    return cuda_graph if device.type == "cuda" and wanted and not _recordings.failed else None
+    return device.type == "cuda" and wanted and not _recordings.failed
 
 
 class _Recordings(threading.local):
@@ -149,7 +153,7 @@ _recordings = _Recordings()
 def _record(
     step: Step, stream: torch.cuda.Stream, pool: Any
 ) -> tuple[torch.cuda.CUDAGraph, Tensor]:
-    # torch.cuda.graph is not used: it first collects garbage and empties torch's memory cache.
+    # torch.cuda.graph is not used: it first synchronises and empties torch's memory cache.
     graph = torch.cuda.CUDAGraph()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -191,7 +195,7 @@ def cuda_graph(step: Step) -> Step:
 
 
 def _is_recorded(num_live: int, sentences: Tensor) -> bool:
-    return default_recorder(sentences.device) is not None
+    return is_in_use(sentences.device)
 
 
 @kernel(worth_shrinking, _is_recorded)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...modules.multi_head_attention import MultiHeadAttention
-from ...search.kv_cache import Memory, widened
+from ...search.kv_cache import LayerCache, Memory, widened
 
 _MULTIPLE = 8  # positions are rounded up to it: fused attention needs aligned masks
 
@@ -42,8 +42,7 @@ class StaticKVCache:
         self._next = torch.zeros(1, dtype=torch.int64, device=keys.device)
         self._own = keys.new_full((num_hypotheses, num_hypotheses), -math.inf).fill_diagonal_(0.0)
         self._mask = keys.new_empty(keys.size(0), num_hypotheses, 0)  # [B, k, columns]
-        self._caches = [StaticLayerCache(self, memory) for memory in memories]
-        self.layers = self._caches
+        self.layers = [StaticLayerCache(self, memory) for memory in memories]
         self.room = 0
         self._enlarge(positions)
 
@@ -78,7 +77,7 @@ class StaticKVCache:
     def select(self, sentences: Tensor) -> None:
         """See ``KVCache``."""
         self._mask = self._mask.index_select(0, sentences)
-        for cache in self._caches:
+        for cache in self.layers:
             cache.select(sentences)
         self.version += 1
 
@@ -88,12 +87,12 @@ class StaticKVCache:
         new = self._mask.new_full((*self._mask.shape[:2], columns), -math.inf)
         new[..., : self._mask.size(2)] = self._mask
         self._mask = new
-        for cache in self._caches:
+        for cache in self.layers:
             cache.enlarge(columns)
 
 
-class StaticLayerCache:
-    """One layer's keys and values (see ``KeyValues``): a column for each position and hypothesis.
+class StaticLayerCache(LayerCache):
+    """One layer's keys and values: a column for each position and hypothesis.
 
     Args:
         cache: has the columns of a step; referenced weakly, because it references its layers.
@@ -102,9 +101,7 @@ class StaticLayerCache:
 
     def __init__(self, cache: StaticKVCache, memory: Memory) -> None:
         self._cache = weakref.proxy(cache)
-        self._memory = memory
-        self._keys = memory.keys[:, :, :0]
-        self._values = memory.values[:, :, :0]
+        super().__init__(memory, 0, self._cache)
 
     def self_attention(
         self, attention: MultiHeadAttention, projected: Tensor, need_weights: bool
@@ -114,18 +111,6 @@ class StaticLayerCache:
         self._keys.index_copy_(2, self._cache.columns, k.to(self._keys.dtype))
         self._values.index_copy_(2, self._cache.columns, v.to(self._values.dtype))
         return attention.attend(q, self._keys, self._values, self._cache.allowed)
-
-    def encoder_attention(
-        self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        """See ``KeyValues``."""
-        return self._memory.attend(attention, queries, need_weights)
-
-    def select(self, sentences: Tensor) -> None:
-        """Replaces sentence i by sentence ``sentences[i]``."""
-        self._memory.select(sentences)
-        self._keys = self._keys.index_select(0, sentences)
-        self._values = self._values.index_select(0, sentences)
 
     def enlarge(self, columns: int) -> None:
         """Widens the buffers to ``columns``."""

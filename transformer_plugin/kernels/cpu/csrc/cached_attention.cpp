@@ -13,9 +13,9 @@ namespace {
 
 struct Attention {  // as in decoder_cache.py
     int64_t queries, heads, d_k, d_v;
-    int64_t query_stride, row_stride, out_stride;  // elements from one row to the next
-    int64_t group;                        // number of consecutive queries that see the same rows
-    int64_t positions;                    // number that a query sees, without `lengths`
+    int64_t query_stride, row_stride;       // elements from one row to the next
+    int64_t group;                          // number of consecutive queries that see the same rows
+    int64_t positions;                      // number that a query sees, without `lengths`
     int64_t group_stride, position_stride;  // of row_numbers
     float scale;
 };
@@ -31,11 +31,11 @@ void average(const float* weights, int64_t count, Row values, Number* out) {
 }
 
 // softmax(scale q K^T) V of one query in all heads, equation (1).
-//   keys(t), values(t): addresses for the first head, at `count` positions.
+//   keys(t): address for the first head, at `count` positions; the values follow the keys.
 //   weights: buffer for count + 4 elements, rounded up to whole vectors.
-template <class Number, class Keys, class Values>
-void attend(const Attention& a, const Number* q, int64_t count, Keys keys, Values values,
-            float* weights, Number* out) {
+template <class Number, class Keys>
+void attend(const Attention& a, const Number* q, int64_t count, Keys keys, float* weights,
+            Number* out) {
     for (int64_t h = 0; h < a.heads; ++h, q += a.d_k, out += a.d_v) {
         for (int64_t t = 0; t < count; t += 4) {
             const Number* of_four[4];
@@ -50,7 +50,7 @@ void attend(const Attention& a, const Number* q, int64_t count, Keys keys, Value
         softmax(weights, count, in_lanes(count));
         constexpr int kVectors = 4;
         int64_t i = 0;
-        const auto value = [&](int64_t t) { return values(t) + h * a.d_v + i; };
+        const auto value = [&](int64_t t) { return keys(t) + a.heads * a.d_k + h * a.d_v + i; };
         for (; i + kVectors * kLanes <= a.d_v; i += kVectors * kLanes)
             average<kVectors>(weights, count, value, out + i);
         for (; i < a.d_v; i += kLanes) average<1>(weights, count, value, out + i);
@@ -70,10 +70,7 @@ void attend_rows(const Attention& a, const Number* q, Number* out, const Number*
             return keys[t] + row_numbers[i] * a.row_stride;
         };
         weights.resize(in_lanes(count + 4));
-        attend(
-            a, q + r * a.query_stride, count, row,
-            [&](int64_t t) { return row(t) + a.heads * a.d_k; }, weights.data(),
-            out + r * a.out_stride);
+        attend(a, q + r * a.query_stride, count, row, weights.data(), out + r * a.heads * a.d_v);
     }
 }
 
@@ -83,9 +80,9 @@ void attend_rows(const Attention& a, const Number* q, Number* out, const Number*
 extern "C" const int64_t attention_layout[] = {
     sizeof(Attention), offsetof(Attention, queries), offsetof(Attention, heads),
     offsetof(Attention, d_k), offsetof(Attention, d_v), offsetof(Attention, query_stride),
-    offsetof(Attention, row_stride), offsetof(Attention, out_stride), offsetof(Attention, group),
-    offsetof(Attention, positions), offsetof(Attention, group_stride),
-    offsetof(Attention, position_stride), offsetof(Attention, scale)};
+    offsetof(Attention, row_stride), offsetof(Attention, group), offsetof(Attention, positions),
+    offsetof(Attention, group_stride), offsetof(Attention, position_stride),
+    offsetof(Attention, scale)};
 
 // One function for each element type.
 #define EXPORT(Number, suffix)                                                                   \
