@@ -29,12 +29,7 @@ def _supports(
     features: Tensor, project: Callable[[Tensor], Tensor], target: Tensor, epsilon: float
 ) -> bool:
     projection = plain_projection(project)
-    return (
-        features.size(0) > 0
-        and projection is not None
-        and projection.weight.is_floating_point()
-        and not torch.compiler.is_compiling()
-    )
+    return features.size(0) > 0 and projection is not None and projection.weight.is_floating_point()
 
 
 @kernel(smoothed_loss, _supports, stands_for=[smoothed_cross_entropy, Decoder.output_layer])

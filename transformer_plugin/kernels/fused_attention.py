@@ -63,7 +63,7 @@ def fused_attention(
 def _without_cudnn() -> Iterator[None]:
     """Context in which SDPA leaves cuDNN aside. cuDNN makes a plan for each new shape, which takes
     55 to 440 ms by torch's issues, and a search has a new shape every few steps."""
-    if torch.compiler.is_compiling() or not torch.backends.cuda.cudnn_sdp_enabled():
+    if not torch.backends.cuda.cudnn_sdp_enabled():
         yield
         return
     torch.backends.cuda.enable_cudnn_sdp(False)

@@ -34,7 +34,6 @@ def is_supported(rows: Tensor, *widths: int) -> bool:
         rows.device.type == "cpu"
         and rows.dtype in SUFFIXES
         and all(width % LANES == 0 for width in widths)
-        and not torch.compiler.is_compiling()
         and kernels() is not None
     )
 

@@ -20,8 +20,6 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
     if x.device.type != "cpu" or not is_exactly(layer, nn.Linear) or layer.bias is None:
         return False
     weight: Tensor = layer.weight  # type: ignore[assignment]
-    if torch.compiler.is_compiling():
-        return False
     if x.dtype == weight.dtype == torch.bfloat16:
         return onednn.multiplies(weight) or product_type(weight) == torch.float32
     # Only in training: each decoding step has a different number of rows.

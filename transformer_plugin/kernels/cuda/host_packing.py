@@ -53,7 +53,7 @@ def _moved(value: Any, device: torch.device) -> Any:
 
 
 def _supports(tokens: Tensor, padding_idx: int, multiple: int = 1) -> bool:
-    if multiple > 1 or torch.compiler.is_compiling():
+    if multiple > 1:
         return False
     found = _prepared.get(tokens)
     return found is not None and found[:2] == (tokens._version, padding_idx)
