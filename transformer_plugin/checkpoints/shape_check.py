@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.transformer import TransformerModel
 from torch import Tensor
 
+from ..architectures import built_class
 from ..checkpoint_error import CheckpointError
 from ..model import VaswaniTransformer
 from .exchange.stock_settings import NoSuchForm, completed_settings, to_plugin, to_stock
@@ -33,8 +33,7 @@ def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
     if header is None:
         return
     options = vars(header) if isinstance(header, Namespace) else dict(header)
-    kind = ARCH_MODEL_REGISTRY.get(options.get("_name") or options.get("arch"))
-    kind = getattr(kind, "builds", kind)  # of a preset
+    kind = built_class(options.get("_name") or options.get("arch"))
     if kind not in (VaswaniTransformer, TransformerModel):
         return
     tensors = dict(state["model"])

@@ -14,6 +14,7 @@ from ..checkpoints.fairseq_loading import protect_loading
 from ..checkpoints.safe_loading import load
 from ..checkpoints.settings_check import check_registered
 from ..checkpoints.shape_check import check_shapes
+from ..config import is_plugins
 from ..deviations import run_deviations
 from .finding import NOTE, OK, PROBLEM, Finding
 
@@ -34,12 +35,14 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
         yield Finding(PROBLEM, str(error), "use another checkpoint of the run")
         return
     yield Finding(OK, f"{path}: holds only data, no code")
+    registered = True
     try:
         check_registered(state)
     except ValueError as error:
+        registered = False
         yield Finding(NOTE, f"{path}: {error}; only the types of its settings were checked")
     yield from _numbers(state)
-    ours = _arch(state).startswith("vaswani_")
+    ours = is_plugins((state.get("cfg") or {}).get("model"))
     if ours:
         try:
             deviations = "; ".join(run_deviations(state["cfg"])) or "nothing"
@@ -52,7 +55,7 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
             f"{path}: a model '{_arch(state)}' of fairseq, not the plugin's",
             f"transformer-plugin convert {path} OUT.pt --to plugin",
         )
-    if data is not None and ours:
+    if data is not None and ours and registered:
         yield from _with_data(path, state, data)
 
 

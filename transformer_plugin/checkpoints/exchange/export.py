@@ -6,9 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ...config import is_plugins
 from ...files import atomic_folder
 from . import ctranslate2, huggingface
 from .conversion import convert, read
+from .stock_settings import check_is_ours
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,5 +57,7 @@ def main(args: argparse.Namespace) -> None:
 
 def _of_the_plugin(state: dict[str, Any]) -> dict[str, Any]:
     model = state["cfg"]["model"]
-    is_ours = isinstance(model, dict) and str(model.get("_name", "")).startswith("vaswani_")
-    return state if is_ours else convert(state, "plugin")
+    if not is_plugins(model):
+        return convert(state, "plugin")
+    check_is_ours(model)
+    return state
