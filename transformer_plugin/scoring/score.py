@@ -10,12 +10,12 @@ from typing import Any
 from sacrebleu.metrics import BLEU, CHRF
 
 from ..files import atomic_write
+from ..text_lines import check_plain, read_lines
 from .comet import MODEL, comet_score
 from .compound_split import authors_scores, refuse_split_hyphens
 from .filtered_test_set import filtered_lines
 from .score_lines import score_lines
 from .scored_runs import described
-from .text_lines import check_plain, read_lines
 
 
 def score(hypotheses: list[str], references: list[str], lowercase: bool = False) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..files import checksum
+from ..text_lines import check_plain, read_lines
 from .significance import System
-from .text_lines import check_plain, read_lines
 
 
 @dataclass(frozen=True)
