@@ -30,7 +30,7 @@ def facts(stage: str, run: Path, data: Path, before: Entry) -> Entry:
         return {"files": file_facts(run, ["checkpoints/averaged.pt"])}
     if stage == "generate":
         return {
-            "departures": search_deviations(run / "generate.log.stderr"),
+            "deviations": search_deviations(run / "generate.log.stderr"),
             "files": file_facts(run, ["generate.log"]),
         }
     if stage == "hypotheses":

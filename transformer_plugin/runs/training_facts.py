@@ -27,7 +27,7 @@ def training_facts(path: Path) -> dict[str, Any]:
     epochs = [epoch for table in (log.train, log.epochs) for epoch in table["epoch"].values]
     found: dict[str, Any] = {
         "devices": log.attempts.devices,
-        "departures": log.attempts.deviations,
+        "deviations": log.attempts.deviations,
         "updates": attempts[-1].last if attempts else log.updates,
         "epochs": int(max(epochs, default=0)),
         "starts": len(attempts),
