@@ -18,8 +18,8 @@ INDEX = struct.Struct("<9sQBQ")  # of fairseq: magic, version, type of the numbe
 def data_facts(data: Path, before: dict[str, Any]) -> dict[str, Any]:
     """The settings and files of each folder of data-prep that exists.
 
-    Checksums are read from the step's record, DATA/.done/FOLDER.json, if there is one. Lines are not
-    counted again if the checksum is the same as in ``before``, an earlier result.
+    Checksums are read from the step's record, DATA/.done/FOLDER.json, if there is one. Lines are
+    not counted again if the checksum is the same as in ``before``, an earlier result.
     """
     found = {}
     for folder in (data / name for name in FOLDERS):

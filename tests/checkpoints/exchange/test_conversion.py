@@ -14,7 +14,7 @@ from stock_models import HALF, POSITIONS, UNTIED, stock_settings
 from transformer_plugin import cli
 from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.checkpoints.exchange.conversion import convert
-from transformer_plugin.checkpoints.exchange.stock_settings import NoSuchForm
+from transformer_plugin.checkpoints.stock_settings import NoSuchForm
 from transformer_plugin.model import VaswaniTransformer
 from transformer_plugin.modules.adam import Adam
 

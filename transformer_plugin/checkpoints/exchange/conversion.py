@@ -20,8 +20,7 @@ from ..meta_models import parameter_shapes, plugin_model, stock_model
 from ..safe_loading import load
 from ..saving import save
 from ..shape_check import VERSIONS, check_shapes, model_tensors
-from .optimizer_order import is_adam, reorder
-from .stock_settings import (
+from ..stock_settings import (
     check_is_ours,
     check_is_transformer,
     completed_settings,
@@ -29,6 +28,7 @@ from .stock_settings import (
     to_stock,
     with_learned_positions,
 )
+from .optimizer_order import is_adam, reorder
 from .training_settings import renamed_history, resume_flags, training_sections
 
 _PLUGIN_ONLY = ("fp16", "cpu", "fidelity", "length_penalty", "stop_rule")

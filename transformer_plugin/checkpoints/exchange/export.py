@@ -8,9 +8,9 @@ from typing import Any
 
 from ...config import is_plugins
 from ...files import atomic_folder
+from ..stock_settings import check_is_ours
 from . import ctranslate2, huggingface
 from .conversion import convert, read
-from .stock_settings import check_is_ours
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from fairseq.models.transformer.transformer_legacy import base_architecture
 
 from ...fidelity import FIDELITIES
-from .stock_settings import completed_settings
+from ..stock_settings import completed_settings
 
 Section = dict[str, Any]
 

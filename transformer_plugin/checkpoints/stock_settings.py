@@ -11,10 +11,10 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ...architectures import built_class
-from ...config import completed
-from ...model import VaswaniTransformer
-from ...modules.positional_encoding import positional_encoding, positional_encoding_halves
+from ..architectures import built_class
+from ..config import completed
+from ..model import VaswaniTransformer
+from ..modules.positional_encoding import positional_encoding, positional_encoding_halves
 
 # Option values with which the two models compute the same.
 _PLUGIN_NEEDS = {
@@ -71,7 +71,7 @@ def to_stock(model: dict[str, Any]) -> Namespace:
     for name in ("d_k", "d_v"):
         if cfg[name] not in (0, width):
             _refuse("stock fairseq", name, cfg[name], (width,))
-    args = Namespace(arch="transformer", share_all_embeddings=False)
+    args = Namespace(arch="transformer")
     for side in ("encoder", "decoder"):
         values = (cfg["d_model"], cfg["d_ff"], cfg["num_heads"], cfg["pre_norm"])
         learned = cfg["positional_encoding"] != "fairseq"
