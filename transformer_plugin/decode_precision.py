@@ -42,7 +42,7 @@ def in_precision(model: Model, precision: str) -> Model:
     if precision == "int8":
         _to_int8(model.float())
         precision = "bf16"
-    rounded = model.requires_grad_(False).to(_TYPES[precision])
+    rounded = model.to(_TYPES[precision])
     return rounded.to(product_type(next(rounded.parameters())))
 
 

@@ -136,9 +136,8 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
 
     def make_generation_fast_(self, **options: Any) -> None:
         """Prepares for translation as in fairseq, with dropout as set by ``retain_dropout`` and
-        ``retain_dropout_modules``; the model can no longer be trained."""
+        ``retain_dropout_modules``."""
         super().make_generation_fast_(**options)
-        self.requires_grad_(False)
         if options.get("retain_dropout"):
             retain_dropout(self, options.get("retain_dropout_modules"))
 

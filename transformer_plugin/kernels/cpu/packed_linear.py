@@ -1,9 +1,5 @@
 """Linear maps of a search with oneDNN, with each matrix packed in oneDNN's own layout. Without this
-kernel a search takes 1.03 times as long in fp32, 1.05 in bf16 (``bench/kernels.py``).
-
-Trainable weights are never packed: optimizers change them through ``.data``, which torch's counter
-of changes does not see.
-"""
+kernel a search takes 1.03 times as long in fp32, 1.05 in bf16 (``bench/kernels.py``)."""
 
 from __future__ import annotations
 
@@ -50,7 +46,6 @@ def _is_packable(layer: Linear) -> bool:
     weight = layer.weight
     return (
         is_plain_linear(layer)
-        and not weight.requires_grad
         and not weight.is_inference()
         and onednn.packs(weight)
         and product_type(weight) == weight.dtype
