@@ -11,6 +11,7 @@ from fairseq import checkpoint_utils
 
 from ..checkpoints.dictionaries import dictionary_symbols
 from ..checkpoints.fairseq_loading import protect_loading
+from ..checkpoints.num_updates import num_updates
 from ..checkpoints.safe_loading import load
 from ..checkpoints.settings_check import check_registered
 from ..checkpoints.shape_check import check_shapes
@@ -70,8 +71,7 @@ def _numbers(state: dict[str, Any]) -> Iterator[Finding]:
     weights = state["model"]
     kinds = sorted({str(weight.dtype).removeprefix("torch.") for weight in weights.values()})
     shared = {(weight.data_ptr(), weight.shape): weight.numel() for weight in weights.values()}
-    history = state.get("optimizer_history") or [{}]
-    updates = history[-1].get("num_updates")
+    updates = num_updates(state)
     averaged = (state.get("extra_state") or {}).get("averaged")
     if averaged:
         use = f"the average of {len(averaged)} checkpoints, for translation"
