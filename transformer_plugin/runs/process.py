@@ -10,7 +10,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from types import FrameType
 
-INTERRUPTED = 85  # the status of fairseq-train, with the plugin, when it has saved and stopped
+from ..exit_status import INTERRUPTED
+
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
