@@ -41,7 +41,7 @@ def finished_updates(path: Path) -> int | None:
         if not state.get("last_optimizer_state"):
             return None
         return num_updates(state)
-    except (CheckpointError, OSError, LookupError, AttributeError):
+    except (CheckpointError, OSError, LookupError, AttributeError, TypeError):
         return None
 
 

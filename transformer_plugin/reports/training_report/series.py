@@ -19,7 +19,7 @@ _SAVED = re.compile(
     r" score (?P<score>\S+)\)"
 )
 _BATCHES = re.compile(r"grouped total_num_itrs = (\d+)")
-_PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
+PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 _ENDS = ("done training in", "Stopping training due to", "early stop since")
 
 
@@ -149,7 +149,7 @@ class TrainingLog:
             self.saved.append(Saved(name, int(match["epoch"]), int(match["updates"]), score))
         elif match := _BATCHES.match(entry.text):
             self.batches = int(match[1])
-        elif match := _PARAMETERS.match(entry.text):
+        elif match := PARAMETERS.match(entry.text):
             self.parameters = int(match[1].replace(",", ""))
 
     def _take_numbers(self, source: str, found: dict[str, float]) -> None:
