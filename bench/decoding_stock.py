@@ -9,7 +9,7 @@ from fairseq.tasks import FairseqTask
 from torch import nn
 
 from transformer_plugin.checkpoints.exchange.conversion import convert
-from transformer_plugin.checkpoints.exchange.stock_settings import completed_settings
+from transformer_plugin.checkpoints.stock_settings import completed_settings
 
 
 def stock_model(state: dict[str, Any], task: FairseqTask) -> nn.Module:

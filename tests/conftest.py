@@ -107,7 +107,7 @@ def stock_switches() -> dict:
 def batch(dictionary):
     """batch(source_lengths, target_lengths) makes random sentences in fairseq's sample form."""
 
-    def make(source_lengths, target_lengths, seed=0, left_pad_source=False) -> dict:
+    def make(source_lengths, target_lengths, seed=0, left_pad_source=False, left_pad_target=False):
         generator = torch.Generator().manual_seed(seed)
 
         def sentence(length):
@@ -134,9 +134,9 @@ def batch(dictionary):
             "net_input": {
                 "src_tokens": padded(sources, left_pad_source),
                 "src_lengths": torch.tensor(source_lengths),
-                "prev_output_tokens": padded([t.roll(1) for t in targets]),
+                "prev_output_tokens": padded([t.roll(1) for t in targets], left_pad_target),
             },
-            "target": padded(targets),
+            "target": padded(targets, left_pad_target),
         }
 
     return make

@@ -57,6 +57,18 @@ def test_training_logs_operations_and_the_share_of_the_peak(build, batch, toy_ta
     assert values["mfu"] == pytest.approx(100 * rate / (peak * 1e12), abs=1e-2)
 
 
+@pytest.mark.parametrize("gold", [4, 9])
+def test_of_equally_likely_words_each_is_correct(build, batch, toy_task, gold):
+    """With or without the sum over the batch."""
+    model = build().eval()
+    torch.nn.init.zeros_(model.decoder.output_projection.weight)
+    sample = batch([3, 5], [4, 4])
+    sample["target"].fill_(gold)
+    criterion = VaswaniCrossEntropy(toy_task, 0.1, False)
+    for reduce in (True, False):
+        assert criterion(model, sample, reduce)[2]["correct"].item() == 8
+
+
 def test_validation_is_not_counted_as_training(build, batch, toy_task):
     log = VaswaniCrossEntropy(toy_task, 0.1, False, 1.0)(build().eval(), batch([3], [3]))[2]
     assert not {"flops", "peak_seconds"} & log.keys()

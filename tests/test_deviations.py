@@ -6,11 +6,13 @@ import logging
 import pytest
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from omegaconf import OmegaConf
 
 from transformer_plugin.config import VaswaniConfig
 from transformer_plugin.deviations import (
     decoding_deviations,
     model_deviations,
+    run_deviations,
     training_deviations,
 )
 from transformer_plugin.search_options import PAPER_SEARCH
@@ -38,6 +40,15 @@ def all_deviations(cfg):
 
 def test_the_papers_base_model_as_the_paper_trained_it():
     assert all_deviations(configuration()) == []
+
+
+@pytest.mark.parametrize("name", ["tiny_prenorm", "my_table3_row"])
+def test_an_architecture_of_the_users_own_is_compared_with_the_base_model(name):
+    cfg = OmegaConf.to_container(configuration(), resolve=True, enum_to_str=True)
+    cfg["model"] |= {"_name": name, "pre_norm": True}
+    assert run_deviations(cfg) == ["pre_norm True (paper: False)"]
+    with pytest.raises(ValueError, match="not the plugin's"):
+        run_deviations({"model": {"_name": "transformer"}})
 
 
 @pytest.mark.parametrize("arch", ["vaswani_big", "vaswani_big_en_fr"])

@@ -9,6 +9,16 @@ from fairseq_commands import PLUGIN
 from transformer_plugin.generator import CALL_TOKENS
 
 
+@pytest.fixture
+def asked(monkeypatch):
+    """The options with which fairseq is asked for batches."""
+    calls = []
+    monkeypatch.setattr(
+        TranslationTask, "get_batch_iterator", lambda self, data_set, **o: calls.append(o)
+    )
+    return calls
+
+
 @pytest.mark.parametrize(
     "flags, tokens",
     [
@@ -22,11 +32,7 @@ from transformer_plugin.generator import CALL_TOKENS
         (["--no-repeat-ngram-size", "3"], 12_000),
     ],
 )
-def test_our_search_takes_more_than_fairseqs(toy, monkeypatch, flags, tokens):
-    asked = []
-    monkeypatch.setattr(
-        TranslationTask, "get_batch_iterator", lambda self, data_set, **o: asked.append(o)
-    )
+def test_our_search_takes_more_than_fairseqs(toy, asked, flags, tokens):
     words = [str(toy / "data-bin"), *PLUGIN, "--path", str(toy / "checkpoints/averaged.pt"), *flags]
     parser = options.get_generation_parser()
     cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))
@@ -34,6 +40,17 @@ def test_our_search_takes_more_than_fairseqs(toy, monkeypatch, flags, tokens):
     checkpoint_utils.load_model_ensemble([cfg.common_eval.path], task=task)
     task.load_dataset("test")
     task.get_batch_iterator(task.dataset("test"), max_tokens=cfg.dataset.max_tokens)
+    assert asked[0]["max_tokens"] == tokens
+
+
+@pytest.mark.parametrize("tokens", [CALL_TOKENS, 700])
+def test_training_takes_what_it_is_given(toy, asked, tokens):
+    words = [str(toy / "data-bin"), *PLUGIN, "--arch", "vaswani_tiny", "--max-tokens", str(tokens)]
+    args = options.parse_args_and_arch(options.get_training_parser(), words)
+    cfg = convert_namespace_to_omegaconf(args)
+    task = tasks.setup_task(cfg.task)
+    task.load_dataset("train")
+    task.get_batch_iterator(task.dataset("train"), max_tokens=cfg.dataset.max_tokens)
     assert asked[0]["max_tokens"] == tokens
 
 

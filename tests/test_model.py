@@ -12,6 +12,7 @@ from transformer_plugin.model import VaswaniTransformer, layer_shape
 from transformer_plugin.state_names import to_fairseq_names, to_our_names
 
 PAD = 1
+LAYERS = 2  # of the models of conftest.py
 PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
 
 
@@ -77,6 +78,25 @@ def test_side_of_the_padding_does_not_matter(build, batch):
     right = batch([7, 4, 6], [3, 6, 5])
     left = batch([7, 4, 6], [3, 6, 5], left_pad_source=True)
     torch.testing.assert_close(model(**left["net_input"])[0], model(**right["net_input"])[0])
+
+
+def test_targets_padded_on_the_left_equal_stock(pair, batch, toy_task):
+    stock, ours = pair
+    sample = batch([7, 4, 6], [3, 6, 5], left_pad_target=True)
+    real = sample["target"].ne(PAD)
+    assert not real[0, 0]
+    expected, expected_extra = stock(**sample["net_input"])
+    logits, _ = ours(**sample["net_input"])
+    again, extra = ours(**sample["net_input"], alignment_layer=LAYERS - 1)
+    for found in (logits, again):
+        torch.testing.assert_close(found[real], expected[real], atol=1e-5, rtol=1e-5)
+    weights, stock_weights = extra["attn"][0], expected_extra["attn"][0]
+    torch.testing.assert_close(weights[real], stock_weights[real], atol=1e-5, rtol=1e-5)
+    losses = [
+        LabelSmoothedCrossEntropyCriterion(toy_task, False, 0.1)(model, sample)[0]
+        for model in (ours, stock)
+    ]
+    torch.testing.assert_close(*losses, atol=1e-5, rtol=1e-5)
 
 
 def test_a_batch_gives_what_its_sentences_give_one_by_one(build, batch):

@@ -8,6 +8,7 @@ from typing import Any
 
 from fairseq.models import (
     ARCH_CONFIG_REGISTRY,
+    ARCH_MODEL_REGISTRY,
     MODEL_DATACLASS_REGISTRY,
     MODEL_REGISTRY,
     register_model,
@@ -46,6 +47,14 @@ def register_preset(name: str, numbers: Numbers, model: str = "vaswani_transform
             return parent.build_model(cfg, task)
 
     ARCH_CONFIG_REGISTRY[name] = _complete
+
+
+def built_class(name: str | None) -> type | None:
+    """The class of the model that ``--arch NAME`` builds; None if there is no such name."""
+    kind: Any = ARCH_MODEL_REGISTRY.get(name, MODEL_REGISTRY.get(name))
+    while kind is not None and "builds" in vars(kind):  # a preset, perhaps of a preset
+        kind = kind.builds
+    return kind
 
 
 def _complete(args: Namespace) -> None:

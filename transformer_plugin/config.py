@@ -103,6 +103,12 @@ class VaswaniConfig(FairseqDataclass):
     max_target_positions: int = II("oc.select:task.max_target_positions,1024")
 
 
+def is_plugins(settings: object) -> bool:
+    """Whether these settings, of a configuration or checkpoint, are those of the plugin's model:
+    also under the name of an architecture that a user has added."""
+    return isinstance(settings, Mapping) and {"d_model", "num_heads"} <= settings.keys()
+
+
 def head_widths(cfg: VaswaniConfig) -> tuple[int, int]:
     """d_k and d_v; d_model / h unless they are set (3.2.2)."""
     share = cfg.d_model // cfg.num_heads

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from .command_line import add_options
 from .model import VaswaniTransformer
-from .modules.label_smoothing import smoothed_cross_entropy, smoothed_loss
+from .modules.label_smoothing import num_correct, smoothed_cross_entropy, smoothed_loss
 from .modules.packing import pack_tokens
 from .throughput import batch_flops, peak_flops, sentence_lengths
 
@@ -88,7 +88,7 @@ class VaswaniCrossEntropy(FairseqCriterion):
         else:
             logits = project(features[: target.size(0)])
             loss, nll_loss = smoothed_cross_entropy(logits, target, self.epsilon)
-            correct = logits.argmax(dim=1).eq(target).sum()
+            correct = num_correct(logits, target)
         sample_size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
         log = {
             "loss": loss.data,

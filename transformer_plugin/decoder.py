@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .modules.decoder import Decoder
 from .modules.layers import LayerShape
-from .modules.packing import Packing
+from .modules.packing import Packing, pad_like
 from .search.decoder_state import start_decoding
 
 _STATE = "state"
@@ -60,6 +60,7 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
         Returns:
             Logits ``[B, T, V]``, or features ``[B, T, D]``; and ``attn``, the encoder-decoder
             weights of one layer (the last by default), averaged over the heads, ``[B, T, S]``.
+            T is padded on the side on which ``prev_output_tokens`` are, S on the right.
         """
         if encoder_out is None:
             raise ValueError("the decoder needs the encoder's output")
@@ -77,10 +78,12 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
             rows, packing, weights = self.decode(
                 prev_output_tokens, memory_packing.pack(memory), memory_packing, need_weights=True
             )
-            x = packing.pad(rows)
+            mask = prev_output_tokens.eq(self.padding_idx)
+            x = pad_like(rows, packing, mask)
             heads = weights[-1 if alignment_layer is None else alignment_layer][1]
             assert heads is not None
             attn = heads[:, :alignment_heads].mean(dim=1)
+            attn = pad_like(packing.pack(attn), packing, mask)
         return (x if features_only else self.output_layer(x)), {"attn": [attn]}
 
     def extract_features(self, *args: Any, **options: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from .config import VaswaniConfig, completed
+from .config import VaswaniConfig, completed, head_widths, is_plugins
 from .paper_tables import BASE_RUN, RUNS
 from .presets import BASE, PRESETS, Numbers
 
@@ -44,7 +44,7 @@ _BATCH = range(25_000, 33_000)
 
 def is_papers_model(arch: str) -> bool:
     """Whether an architecture is one of Tables 2 and 3."""
-    return arch in RUNS or "_table3_" in arch
+    return arch in RUNS or arch.startswith("vaswani_table3_")
 
 
 def _papers(arch: str) -> Numbers:
@@ -66,8 +66,7 @@ def model_deviations(cfg: Any) -> list[str]:
     )
     paper = {**default, **_papers(str(found["_name"]))}
     for values in (found, paper):
-        for width in ("d_k", "d_v"):
-            values[width] = values[width] or values["d_model"] // values["num_heads"]
+        values["d_k"], values["d_v"] = head_widths(completed(values))
     return [
         _said(name, found[name], paper[name])
         for name in default
@@ -108,8 +107,7 @@ def run_deviations(settings: Mapping[str, Any]) -> list[str]:
     Raises:
         ValueError: the model is not the plugin's, or a setting is missing.
     """
-    model = settings.get("model")
-    if not isinstance(model, Mapping) or not str(model.get("_name")).startswith("vaswani_"):
+    if not is_plugins(settings.get("model")):
         raise ValueError("the model is not the plugin's")
     try:
         cfg = OmegaConf.create(dict(settings))

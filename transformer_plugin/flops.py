@@ -58,9 +58,15 @@ def output_flops(d_model: int, vocab: int, target: Count) -> Count:
     return 2 * target * d_model * vocab
 
 
-def transformer_flops(n: Dimensions, vocab: int, source: int, target: int) -> int:
-    """Forward pass for one pair of sentences, with the output projection."""
-    layers = encoder_flops(n, source) + decoder_flops(n, source, target)
+def transformer_flops(
+    n: Dimensions, vocab: int, source: Count, target: Count, decoder: Dimensions | None = None
+) -> Count:
+    """Forward pass for a pair of sentences, with the output projection.
+
+    Args:
+        decoder: dimensions of the decoder, if they differ from those of the encoder.
+    """
+    layers = encoder_flops(n, source) + decoder_flops(decoder or n, source, target)
     return layers + output_flops(n.d_model, vocab, target)
 
 
@@ -69,6 +75,6 @@ def training_flops(forward: Count) -> Count:
     return forward * (1 + BACKWARD)
 
 
-def device_flops(seconds: float, devices: int, sustained: float = P100) -> float:
-    """The paper's estimate (Table 2): training time x number of GPUs x ``sustained``."""
-    return seconds * devices * sustained
+def device_flops(seconds: float, devices: int) -> float:
+    """The paper's estimate (Table 2): training time x number of GPUs x their sustained speed."""
+    return seconds * devices * P100

@@ -19,6 +19,7 @@ from .encoder import VaswaniEncoder
 from .modules.embedding import build_positional_encoding
 from .modules.initialisation import initialise, initialise_embedding
 from .modules.layers import LayerShape
+from .modules.packing import pad_like
 from .modules.positional_encoding import SinusoidalPositionalEncoding
 from .refusal import Refusal
 from .retained_dropout import retain_dropout
@@ -108,8 +109,9 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
                 weights, which is faster.
 
         Returns:
-            Logits ``[B, T, V]``, or features ``[B, T, D]``; ``[N, ...]`` if packed; and ``attn``,
-            see ``VaswaniDecoder.forward``.
+            Logits ``[B, T, V]``, or features ``[B, T, D]``, padded on the side on which
+            ``prev_output_tokens`` are; ``[N, ...]`` if packed; and ``attn``, see
+            ``VaswaniDecoder.forward``.
 
         Raises:
             Refusal: the task gives no target sentences.
@@ -128,7 +130,9 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         x, packing = self.decoder.decode(prev_output_tokens, memory, memory_packing)[:2]
         if not features_only:
             x = self.decoder.output_layer(x)
-        return (x if packed else packing.pad(x)), {"attn": [None]}
+        if not packed:
+            x = pad_like(x, packing, prev_output_tokens.eq(self.decoder.padding_idx))
+        return x, {"attn": [None]}
 
     def make_generation_fast_(self, **options: Any) -> None:
         """Prepares for translation as in fairseq, with dropout as set by ``retain_dropout`` and

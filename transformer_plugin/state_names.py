@@ -37,6 +37,11 @@ _FINAL_NORM = re.compile(_OF_A_STACK + r"(?:norm|layer_norm)\.(weight|bias)$")
 _DROPPED = re.compile(_OF_A_STACK + r"(?:version|embed_positions\.(?:_float_tensor|weights))$")
 
 
+def is_dropped(name: str) -> bool:
+    """Whether a tensor of this name is stored by fairseq and not part of the plugin's model."""
+    return _DROPPED.search(name) is not None
+
+
 def to_fairseq_names(state: Mapping[str, Tensor], width_k: int, width_v: int) -> dict[str, Tensor]:
     """Converts to fairseq's names; fused projections are split into views.
 
@@ -66,7 +71,7 @@ def to_our_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     projections, do not change."""
     renamed: dict[str, Tensor] = {}
     for name, tensor in state.items():
-        if _DROPPED.search(name):
+        if is_dropped(name):
             continue
         for ours, parts in _FUSED:
             this = next((part for part in parts if f".{part}." in name), None)

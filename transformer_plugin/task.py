@@ -125,7 +125,7 @@ class VaswaniTranslationTask(ValidationScores):
         """
         if dataset is not self.datasets.get(self.cfg.train_subset):
             options["required_batch_size_multiple"] = 1
-        if options.get("max_tokens") == CALL_TOKENS and not self._is_own_search():
+        if options.get("max_tokens") == CALL_TOKENS and self._is_stock_search():  # the default
             options["max_tokens"] = STOCK_CALL_TOKENS
         made_each_epoch = options.get("disable_iterator_cache") or options.get(
             "update_epoch_batch_itr"
@@ -180,9 +180,12 @@ class VaswaniTranslationTask(ValidationScores):
             extras_of(options, extra_gen_cls_kwargs or {}, self, own[0]),
         )
 
-    def _is_own_search(self) -> bool:
-        """Whether the command translates, and with the plugin's search."""
-        return self._from_checkpoint and not for_stock(self._whole_cfg().get("generation", {}))
+    def _is_stock_search(self) -> bool:
+        """Whether the command translates, and with fairseq's search."""
+        cfg = self._whole_cfg()
+        if cfg.get("common_eval", {}).get("path") is None:  # the command trains
+            return False
+        return not self._from_checkpoint or bool(for_stock(cfg.get("generation", {})))
 
     def _whole_cfg(self) -> Mapping[str, Any]:
         """The configuration of the command; ``self.cfg`` is the task's section of it."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from .config import head_widths
 from .fairseq_flops import convs2s_flops, lstm_flops, stock_transformer_flops
-from .flops import Dimensions, decoder_flops, encoder_flops, output_flops, training_flops
+from .flops import Dimensions, training_flops, transformer_flops
 from .model import VaswaniTransformer
 
 # Peak speed of dense matrix products from the data sheets, in TFLOP/s: in half precision with fp32
@@ -61,11 +61,8 @@ def _transformer(model: VaswaniTransformer, source: Tensor, target: Tensor) -> T
     cfg = model.cfg
     width = (cfg.d_model, cfg.d_ff, cfg.num_heads, *head_widths(cfg))
     encoder, decoder = (Dimensions(n, *width) for n in (cfg.encoder_layers, cfg.decoder_layers))
-    return (
-        encoder_flops(encoder, source)
-        + decoder_flops(decoder, source, target)
-        + output_flops(cfg.d_model, model.decoder.output_projection.out_features, target)
-    )
+    vocab = model.decoder.output_projection.out_features
+    return transformer_flops(encoder, vocab, source, target, decoder)
 
 
 # Operations of the forward pass, for each sentence.

@@ -126,3 +126,39 @@ def test_pypis_apex_is_not_nvidias(monkeypatch):
 def test_path_prints_the_plugins_directory(capsys):
     assert main(["path"]) == 0
     assert capsys.readouterr().out.strip().endswith("transformer_plugin")
+
+
+@pytest.fixture
+def kernels_of(monkeypatch, tmp_path):
+    """kernels_of(CXX) is what the doctor says of the kernels where that is the compiler."""
+    pytest.importorskip("transformer_plugin.kernels")
+    from transformer_plugin.kernels.cpu import library
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def found(compiler):
+        monkeypatch.setenv("CXX", compiler)
+        monkeypatch.setattr(library, "kernels", library.kernels.__wrapped__)  # not cached
+        return environment._compiled_kernels()
+
+    return found
+
+
+def test_the_compiler_is_that_of_the_kernels(kernels_of, monkeypatch, caplog):
+    """g++ on the path is of no use where CXX names a compiler that is missing."""
+    found = kernels_of("no-such-compiler")
+    assert found.level == NOTE and "torch's, which is slower" in found.text
+    assert "CXX" in found.remedy and "no-such-compiler" in caplog.text
+    monkeypatch.setenv("TRANSFORMER_PLUGIN_COMPILED", "0")
+    assert environment._compiled_kernels().remedy == "unset TRANSFORMER_PLUGIN_COMPILED"
+
+
+def test_the_attention_that_runs_on_the_cpu_is_named(monkeypatch):
+    from transformer_plugin.kernels.cpu import library
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for loaded, level, name in ((object(), OK, "the plugin's C++"), (None, NOTE, "torch's")):
+        monkeypatch.setattr(library, "kernels", lambda loaded=loaded: loaded)
+        (text,) = (text for text in texts(level) if text.startswith("attention"))
+        assert f"attention on the CPU: {name}" in text

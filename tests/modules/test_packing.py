@@ -2,7 +2,7 @@
 
 import torch
 
-from transformer_plugin.modules.packing import Packing, pack_tokens
+from transformer_plugin.modules.packing import Packing, pack_tokens, pad_like
 
 PAD = 1
 
@@ -49,6 +49,18 @@ def test_idle_rows_fill_up_to_the_multiple_and_reach_nothing():
         assert torch.equal(packed[:real], rows[:real])
         packed[:real].sum().backward()
         assert rows.grad[:real].eq(1).all() and rows.grad[real:].eq(0).all()
+
+
+def test_padding_is_put_back_on_its_side():
+    left = torch.tensor([[5, 6, 7], [PAD, 8, 9], [PAD, PAD, 4]])
+    right = torch.tensor([[5, 6, 7], [8, 9, PAD], [4, PAD, PAD]])
+    full = torch.tensor([[5, 6], [7, 8]])
+    for tokens in (left, right, full):
+        for multiple in (1, 4):  # with idle rows
+            rows, packing = pack_tokens(tokens, PAD, multiple)
+            found = pad_like(torch.stack([rows, -rows], dim=1), packing, tokens.eq(PAD))
+            expected = tokens.masked_fill(tokens.eq(PAD), 0)
+            assert torch.equal(found, torch.stack([expected, -expected], dim=2))
 
 
 def test_tokens_get_idle_rows_too():

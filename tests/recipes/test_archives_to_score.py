@@ -76,9 +76,9 @@ def check_manifest(run, scores):
     train = entries["train"]
     assert train["flops"] == train["updates"] * train["flops_per_update"] > 0
     assert train["tokens_per_update"]["intended"] == 25_000
-    assert "d_model 128 (paper: 512)" in train["departures"]
+    assert "d_model 128 (paper: 512)" in train["deviations"]
     assert train["valid"]["ppl"] > 1
-    assert entries["generate"]["departures"] == []
+    assert entries["generate"]["deviations"] == []
     assert entries["score"]["scores"] == scores
 
 

@@ -40,7 +40,7 @@ def log(tmp_path):
 
 def test_a_training_log_is_read(log):
     found = training_facts(log)
-    assert found["departures"] == ["d_model 128 (paper: 512)", "lr 1.5 (x)"]
+    assert found["deviations"] == ["d_model 128 (paper: 512)", "lr 1.5 (x)"]
     assert (found["devices"], found["updates"], found["epochs"]) == (2, 100, 1)
     assert found["flops"] == 100 * 2.5e12
     assert found["tokens_per_update"] == {

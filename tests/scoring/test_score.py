@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from transformer_plugin.cli import main
+from transformer_plugin.scoring import score as score_module
 from transformer_plugin.scoring.score import score
 
 HYPOTHESES = ["the cat sat on the mat today", "a dog runs over the green field"]
@@ -67,6 +68,21 @@ def test_case_does_not_count_in_lower_case():
     found = score([h.title() for h in HYPOTHESES], REFERENCES, lowercase=True)
     expected = bleu(*([line.lower() for line in side] for side in (HYPOTHESES, REFERENCES)))
     assert found["bleu"] == pytest.approx(expected) and "case:lc" in found["signature"]
+
+
+def test_lower_case_holds_for_the_variants_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(score_module, "filtered_lines", lambda references, language: [0])
+    titled = [h.title() for h in HYPOTHESES]
+    for name, lines in (("hyp", titled), ("ref", REFERENCES)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    paths = {"hypotheses": "hyp", "reference": "ref", "output": "score.json"}
+    words = [word for option, name in paths.items() for word in (f"--{option}", tmp_path / name)]
+    assert main(["score", *map(str, words), "--all", "--lowercase"]) == 0
+    found = json.loads((tmp_path / "score.json").read_text())["variants"]
+    assert found["intl"]["score"] == pytest.approx(bleu(HYPOTHESES, REFERENCES))
+    assert found["filtered"]["score"] == pytest.approx(bleu(HYPOTHESES[:1], REFERENCES[:1]))
+    assert all("case:lc" in found[name]["signature"] for name in ("intl", "filtered"))
+    assert found["tokenised"]["score"] < 1 and "case:mixed" in found["tokenised"]["signature"]
 
 
 def test_the_file_holds_the_scores_and_their_signatures(texts, capsys):

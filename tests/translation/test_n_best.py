@@ -123,9 +123,18 @@ def test_unknown_words_are_replaced(experiment, tmp_path):
         expected = [part.source[link.source] for link in part.links]
         assert part.target == ["Katze" if file and x == "▁cat" else x for x in expected]
         assert len(part.target) > 3 and "<unk>" not in found.text
-    (tmp_path / "words").write_text("cat Katze\nhouse\n", encoding="utf-8")
+
+
+def test_replacements_are_read_as_every_text_is(tmp_path):
+    words = tmp_path / "words"
+    words.write_bytes("a\u2028b\tc\u0085d\r\n▁cat  Katze\n".encode())
+    assert read_replacements(str(words)) == {"a\u2028b": "c\u0085d", "▁cat": "Katze"}
+    words.write_text("cat Katze\nhouse\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"words, line 2: expected a source word and its transl"):
-        read_replacements(str(tmp_path / "words"))
+        read_replacements(str(words))
+    words.write_bytes(b"cat Katze\nhouse H\xe4user\n")
+    with pytest.raises(ValueError, match=r"words:2: not UTF-8 at byte 8"):
+        read_replacements(str(words))
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,16 @@ def test_translations_are_those_of_the_command(model, run_folder, tmp_path):
     assert rows == expected and len(rows) == 5
 
 
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_scores_do_not_depend_on_an_earlier_search(run_folder, precision):
+    model = transformer_plugin.load(run_folder, precision=precision, cpu=True)
+    pairs = TEXTS[:1], ["die Katze sieht ."]
+    before = model.score(*pairs)
+    assert before != transformer_plugin.load(run_folder, precision="fp32", cpu=True).score(*pairs)
+    model.translate(TEXTS)
+    assert model.score(*pairs) == before
+
+
 def test_scores_are_log_probabilities(model):
     """Of the logits, one sentence at a time."""
     sources, targets = TEXTS[:1] * 2, ["die Katze sieht .", "die die ."]

@@ -14,6 +14,7 @@ from torch import Tensor
 from ..checkpoint_error import CheckpointError
 from ..files import shown_path
 from .last_checkpoints import KINDS, last_checkpoints
+from .num_updates import num_updates
 from .safe_loading import load
 from .saving import save
 from .shape_check import check_shapes
@@ -72,7 +73,7 @@ def average(paths: Sequence[str | Path], ema: bool = False) -> dict[str, Any]:
             else:
                 sums[name] = tensors[name].to(torch.float64, copy=True)
         del tensors  # frees them before the next file is read
-        if not newest or _updates(state) >= _updates(newest):
+        if not newest or (num_updates(state) or 0) >= (num_updates(newest) or 0):
             newest = state
     model: dict[str, Tensor] = {}
     for name, weight in newest["model"].items():
@@ -108,10 +109,6 @@ def _read(path: str | Path, ema: bool) -> tuple[dict[str, Any], dict[str, Tensor
         for name, tensor in tensors.items()
     }
     return state, tensors
-
-
-def _updates(state: dict[str, Any]) -> int:
-    return (state.get("optimizer_history") or [{}])[-1].get("num_updates", 0)
 
 
 def _check_same_run(

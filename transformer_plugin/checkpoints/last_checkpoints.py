@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..checkpoint_error import CheckpointError
 from ..files import shown_path
+from .num_updates import num_updates
 from .safe_loading import load_header
 
 logger = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ def _saved(folder: Path, by: str) -> Iterator[_Saved]:
     for path in folder.glob("checkpoint*.pt"):
         if match := _NAMES[by].fullmatch(path.name):
             header = load_header(path)
-            updates = _updates(header)
+            updates = num_updates(header)
             if updates is None:  # an old checkpoint
                 updates = int(match.groups()[-1])
             yield _Saved(updates, int(match[1]), path, header)
@@ -97,7 +98,7 @@ def _last(folder: Path) -> _Saved | None:
     if not path.exists():
         return None
     header = load_header(path)
-    return _Saved(_updates(header) or 0, 0, path, header)
+    return _Saved(num_updates(header) or 0, 0, path, header)
 
 
 def _interval(header: dict[str, Any], by: str) -> int | None:
@@ -106,8 +107,3 @@ def _interval(header: dict[str, Any], by: str) -> int | None:
     if isinstance(settings, argparse.Namespace):
         settings = vars(settings)
     return settings.get(_INTERVALS[by])
-
-
-def _updates(header: dict[str, Any]) -> int | None:
-    history = header.get("optimizer_history") or [{}]
-    return history[-1].get("num_updates")

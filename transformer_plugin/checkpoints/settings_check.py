@@ -74,8 +74,8 @@ def check_registered(state: dict[str, Any]) -> None:
             )
 
 
-def largest_numbers(state: dict[str, Any], count: int = 4) -> str:
-    """The largest numbers in the model's settings, as ``PLACE.NAME = VALUE``."""
+def largest_numbers(state: dict[str, Any]) -> str:
+    """The four largest numbers in the model's settings, as ``PLACE.NAME = VALUE``."""
     found: list[tuple[float, str]] = []
     for header, kinds in (("cfg", _sections), ("args", _flat)):
         for kind, place, chosen, options in kinds(state.get(header) or {}):
@@ -85,7 +85,7 @@ def largest_numbers(state: dict[str, Any], count: int = 4) -> str:
                     numbers = map(int, re.findall(r"\d+", str(options[name])))
                     text = f"{place}.{name} = {shortened(options[name])}"
                     found.append((max(numbers, default=0), text))
-    return ", ".join(text for _, text in sorted(found, reverse=True)[:count])
+    return ", ".join(text for _, text in sorted(found, reverse=True)[:4])
 
 
 def _values(place: str, value: Any, depth: int) -> Iterator[tuple[str, str, Any]]:

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.transformer import TransformerModel
 from torch import Tensor
 
+from ..architectures import built_class
 from ..checkpoint_error import CheckpointError
 from ..model import VaswaniTransformer
-from .exchange.stock_settings import NoSuchForm, completed_settings, to_plugin, to_stock
+from ..state_names import is_dropped
 from .meta_models import plugin_model, stock_model
 from .model_building import reported_in_one_line
+from .stock_settings import NoSuchForm, completed_settings, to_plugin, to_stock
 
 VERSIONS = ("encoder.version", "decoder.version")
-_UNNEEDED = (*VERSIONS, "embed_positions._float_tensor", "embed_positions.weights")
 
 
 def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
@@ -33,8 +33,7 @@ def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
     if header is None:
         return
     options = vars(header) if isinstance(header, Namespace) else dict(header)
-    kind = ARCH_MODEL_REGISTRY.get(options.get("_name") or options.get("arch"))
-    kind = getattr(kind, "builds", kind)  # of a preset
+    kind = built_class(options.get("_name") or options.get("arch"))
     if kind not in (VaswaniTransformer, TransformerModel):
         return
     tensors = dict(state["model"])
@@ -59,7 +58,7 @@ def model_tensors(stored: Mapping[str, Tensor], model: VaswaniTransformer) -> di
     Raises:
         CheckpointError: a tensor is missing, has another shape, or is not the model's.
     """
-    tensors = {name: t for name, t in stored.items() if not name.endswith(_UNNEEDED)}
+    tensors = {name: t for name, t in stored.items() if not is_dropped(name)}
     expected = {name: t.shape for name, t in model.state_dict().items()}
     found = {name: t.shape for name, t in tensors.items()}
     if found != expected:

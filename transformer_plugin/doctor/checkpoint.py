@@ -11,9 +11,11 @@ from fairseq import checkpoint_utils
 
 from ..checkpoints.dictionaries import dictionary_symbols
 from ..checkpoints.fairseq_loading import protect_loading
+from ..checkpoints.num_updates import num_updates
 from ..checkpoints.safe_loading import load
 from ..checkpoints.settings_check import check_registered
 from ..checkpoints.shape_check import check_shapes
+from ..config import is_plugins
 from ..deviations import run_deviations
 from .finding import NOTE, OK, PROBLEM, Finding
 
@@ -34,12 +36,14 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
         yield Finding(PROBLEM, str(error), "use another checkpoint of the run")
         return
     yield Finding(OK, f"{path}: holds only data, no code")
+    registered = True
     try:
         check_registered(state)
     except ValueError as error:
+        registered = False
         yield Finding(NOTE, f"{path}: {error}; only the types of its settings were checked")
     yield from _numbers(state)
-    ours = _arch(state).startswith("vaswani_")
+    ours = is_plugins((state.get("cfg") or {}).get("model"))
     if ours:
         try:
             deviations = "; ".join(run_deviations(state["cfg"])) or "nothing"
@@ -52,7 +56,7 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
             f"{path}: a model '{_arch(state)}' of fairseq, not the plugin's",
             f"transformer-plugin convert {path} OUT.pt --to plugin",
         )
-    if data is not None and ours:
+    if data is not None and ours and registered:
         yield from _with_data(path, state, data)
 
 
@@ -67,8 +71,7 @@ def _numbers(state: dict[str, Any]) -> Iterator[Finding]:
     weights = state["model"]
     kinds = sorted({str(weight.dtype).removeprefix("torch.") for weight in weights.values()})
     shared = {(weight.data_ptr(), weight.shape): weight.numel() for weight in weights.values()}
-    history = state.get("optimizer_history") or [{}]
-    updates = history[-1].get("num_updates")
+    updates = num_updates(state)
     averaged = (state.get("extra_state") or {}).get("averaged")
     if averaged:
         use = f"the average of {len(averaged)} checkpoints, for translation"

@@ -173,11 +173,22 @@ def _kernels() -> Iterator[Finding]:
         enabled = [n for n in names if getattr(torch.backends.cuda, f"{n}_sdp_enabled")()]
         yield Finding(OK, f"attention: torch's SDPA ({', '.join(enabled)})")
     else:
-        yield Finding(OK, "attention: torch's SDPA (flash on CPU)")
-    if shutil.which("c++") or shutil.which("g++") or shutil.which("clang++"):
-        yield Finding(OK, "C++ compiler: it builds the plugin's CPU kernels")
-    else:
-        yield Finding(NOTE, "no C++ compiler: slower on a CPU", "install g++")
+        yield _compiled_kernels()
+
+
+def _compiled_kernels() -> Finding:
+    """Whether the plugin's C++ kernels load; the first time they are compiled."""
+    slower = "attention on the CPU: torch's, which is slower"
+    if not importlib.util.find_spec("transformer_plugin.kernels"):
+        return Finding(NOTE, f"{slower}: the plugin has no folder kernels/")
+    for name in ("TRANSFORMER_PLUGIN_KERNELS", "TRANSFORMER_PLUGIN_COMPILED"):
+        if os.environ.get(name) == "0":
+            return Finding(NOTE, f"{slower}: {name} is 0", f"unset {name}")
+    library = importlib.import_module("transformer_plugin.kernels.cpu.library")
+    if library.kernels() is None:  # it has logged why
+        text = f"{slower}: the plugin's C++ kernels cannot be compiled or loaded"
+        return Finding(NOTE, text, "install g++, or set CXX to your C++ compiler")
+    return Finding(OK, "attention on the CPU: the plugin's C++ kernels, compiled for this machine")
 
 
 def _version(package: str) -> str | None:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
 
-from torch import Tensor
-
-Length = TypeVar("Length", float, Tensor)
-
-
-def gnmt_length_penalty(length: Length, alpha: float) -> Length:
+def gnmt_length_penalty(length: float, alpha: float) -> float:
     """((5 + |Y|) / 6)^alpha, |Y| with end of sentence: Wu et al. 2016, equation (14);
     section 6.1 of the paper uses alpha = 0.6."""
     return ((5 + length) / 6) ** alpha
 
 
-def fairseq_length_penalty(length: Length, alpha: float) -> Length:
+def fairseq_length_penalty(length: float, alpha: float) -> float:
     """|Y|^alpha, |Y| with end of sentence: fairseq's --lenpen."""
     return length**alpha
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -116,6 +116,21 @@ def remove_padding(x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tenso
         return x.flatten(0, 1), Packing.of_lengths(lengths, x.size(1))
     real = ~padding_mask
     return x[real], Packing.of_lengths(real.sum(dim=1), x.size(1))
+
+
+def pad_like(rows: Tensor, packing: Packing, padding_mask: Tensor) -> Tensor:
+    """``[N, ...]`` to the rectangle ``[B, L, ...]``, with zeros for padding on the given side.
+
+    Args:
+        padding_mask: ``[B, L]``, True = padding, on one side of each sentence.
+    """
+    if packing.index is None:
+        return packing.pad(rows)
+    size = packing.batch_size * packing.max_length
+    first_column = (~padding_mask).int().argmax(dim=1)  # [B]
+    sentence = (packing.index // packing.max_length).clamp_max(packing.batch_size - 1)
+    index = (packing.index + first_column[sentence]).where(packing.index < size, size)
+    return replace(packing, index=index).pad(rows)
 
 
 def restore_padding(rows: Tensor, padding_mask: Tensor | None, shape: torch.Size) -> Tensor:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from ..files import atomic_write
-from ..scoring.text_lines import read_lines
+from ..text_lines import read_lines
 from . import check_nltk
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..files import shown_path
 from ..scoring.score_lines import score_lines
-from ..scoring.text_lines import read_lines
+from ..text_lines import read_lines
 from .training_report.series import read_log
 
 _FILES = {  # files of a run

@@ -1,4 +1,4 @@
-"""The sha256 and the number of lines of the files of a run."""
+"""Checksums, sizes and line counts of the files of a run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ INDEX = struct.Struct("<9sQBQ")  # of fairseq: magic, version, type of the numbe
 
 
 def data_facts(data: Path, before: dict[str, Any]) -> dict[str, Any]:
-    """{folder: its settings and files}, for the folders of data-prep that are there.
+    """The settings and files of each folder of data-prep that exists.
 
-    Checksums are those that the step itself recorded (DATA/.done/FOLDER.json), where it did; lines
-    are not counted again where ``before``, an earlier result, has the same checksum.
+    Checksums are read from the step's record, DATA/.done/FOLDER.json, if there is one. Lines are
+    not counted again if the checksum is the same as in ``before``, an earlier result.
     """
     found = {}
     for folder in (data / name for name in FOLDERS):
@@ -43,7 +43,7 @@ def file_facts(
     checksums: dict[str, str] | None = None,
     known: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """{name: sha256, bytes, and lines where it has any}, for the files that are there."""
+    """``sha256``, ``bytes`` and, for text, ``lines`` of each file that exists."""
     found = {}
     for name in names:
         path = folder / name
@@ -69,7 +69,7 @@ def _record(path: Path) -> dict[str, Any]:
 
 
 def _lines(path: Path) -> int | None:
-    """Line feeds of a text, sentences of fairseq's index, None for other files."""
+    """The number of lines of a text, or of sentences of fairseq's index; None for other files."""
     if path.suffix in WITHOUT_LINES:
         return None
     with path.open("rb") as file:

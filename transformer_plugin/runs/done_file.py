@@ -1,4 +1,4 @@
-"""What a finished stage was made from, so that it is done again only when something has changed."""
+"""Records the inputs and settings of a finished stage: it runs again only if they change."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class DoneFile:
     Args:
         folder: of the run.
         name: of the stage.
-        settings: all that the result depends on besides the inputs; as JSON holds it.
-        inputs: files and folders; of a folder, all its files count, hidden ones and logs aside.
+        settings: everything else that the result depends on; values that JSON can hold.
+        inputs: files and folders. A folder stands for all its files except hidden ones and logs.
 
     Raises:
         FileNotFoundError: an input is missing.
@@ -39,8 +39,8 @@ class DoneFile:
         self._wanted = {"settings": settings, "inputs": checksums(inputs)}
 
     def changes(self) -> list[str]:
-        """What has changed since the stage was done: names of inputs, or "settings"; nothing if it
-        was never done."""
+        """The names of inputs that have changed since the stage finished, and "settings" if those
+        have; empty if it never finished."""
         record = self._record()
         if record is None:
             return []
@@ -49,7 +49,7 @@ class DoneFile:
         return names + ["settings"] * (record["settings"] != self._wanted["settings"])
 
     def is_current(self, outputs: Iterable[Path]) -> bool:
-        """Whether the stage made these very outputs from these very inputs and settings."""
+        """Whether the stage made exactly these outputs from exactly these inputs and settings."""
         record = self._record()
         if record is None or self.changes():
             return False
@@ -59,8 +59,8 @@ class DoneFile:
             return False
 
     def is_of_other_inputs(self, outputs: Iterable[Path]) -> bool:
-        """Whether these very outputs were made from other inputs: continuing with the present ones
-        had nothing left to do."""
+        """Whether exactly these outputs were made from other inputs: the stage continued from them
+        and found nothing left to do."""
         record = self._record()
         return (
             record is not None
@@ -69,7 +69,7 @@ class DoneFile:
         )
 
     def _record(self) -> dict[str, Any] | None:
-        """The file's contents; None if there is none, or a damaged one."""
+        """The file's contents; None if it is missing or damaged."""
         try:
             record = dict(json.loads(self.path.read_text(encoding="utf-8")))
             whole = isinstance(record["inputs"], dict) and {"settings", "outputs"} <= record.keys()
@@ -78,11 +78,11 @@ class DoneFile:
             return None
 
     def clear(self) -> None:
-        """The outputs are about to change."""
+        """Removes the record, before the outputs change."""
         self.path.unlink(missing_ok=True)
 
     def write(self, outputs: Iterable[Path]) -> None:
-        """The outputs are complete."""
+        """Writes the record, when the outputs are complete."""
         record = self._wanted | {"outputs": checksums(outputs)}
         self.path.parent.mkdir(exist_ok=True)
         with atomic_write(self.path) as file:
@@ -91,7 +91,7 @@ class DoneFile:
 
 
 def checksums(paths: Iterable[Path]) -> dict[str, str]:
-    """{name: sha256} of files; those of a folder as NAME/FILE. Links are followed.
+    """The sha256 of each file by name; files in a folder are named NAME/FILE. Links are followed.
 
     Raises:
         FileNotFoundError: a path or the target of a link is missing.
@@ -103,14 +103,15 @@ def checksums(paths: Iterable[Path]) -> dict[str, str]:
         files = _files(path, ()) if path.is_dir() else [path]
         for file in sorted(files):
             name = str(file.relative_to(path.parent))
-            if name in found:  # of another folder
+            if name in found:  # a file in another folder has that name
                 name = str(file)
             found[name] = checksum(file)
     return found
 
 
 def _files(folder: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:
-    """Files that count, at any depth. A link to a folder that it lies in is not followed."""
+    """The files of a folder at any depth, except hidden ones and logs. A link to a folder above it
+    is not followed."""
     status = folder.stat()
     this = (status.st_dev, status.st_ino)
     if this in above:

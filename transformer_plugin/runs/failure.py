@@ -1,4 +1,4 @@
-"""What went wrong in a command, in one line, from the end of its log."""
+"""Finds the error message of a failed command in its log."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from pathlib import Path
 
 from .spelling import shortened_usage_error
 
-_TAIL = 1 << 16  # bytes that are looked at
+_TAIL = 1 << 16  # bytes that are searched
 _USAGE = re.compile(r"^usage: ", re.MULTILINE)
-_LAUNCHER = re.compile(r"^[EWI]\d{4} .*elastic.*", re.MULTILINE | re.DOTALL)  # torchrun's own words
+_LAUNCHER = re.compile(r"^[EWI]\d{4} .*elastic.*", re.MULTILINE | re.DOTALL)  # torchrun's messages
 _KILLED = re.compile(r"Root Cause.*?rank +: (\d+).*?traceback +: (Signal [^\n]+)", re.DOTALL)
-_KILLED_RANK = re.compile(r"rank \d+: Signal ")  # as failure_message says it
+_KILLED_RANK = re.compile(r"rank \d+: Signal ")  # from failure_message
 _EXCEPTION = re.compile(r"^(?:\[rank\d+\]: ?)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")
 # A logger's messages, and warnings.
 _MESSAGE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| |^(INFO|DEBUG):|Warning: ")
 
 
 def is_crash(message: str) -> bool:
-    """Whether a ``failure_message`` is an exception, a killed process, or nothing at all: not a
-    refusal, which the same command would meet again."""
+    """Whether a ``failure_message`` is an exception, a killed process or empty. Any other is a
+    refusal, which would occur again."""
     return not message or bool(_EXCEPTION.match(message) or _KILLED_RANK.match(message))
 
 
 def failure_message(log: Path, start: int) -> str:
-    """The exception, the usage error or the last line of a command, loggers' messages aside; "" if
-    there is none.
+    """The exception, the usage error or the last line of a command that is not a logger's message;
+    "" if there is none.
 
     Args:
         start: byte at which the command's own output begins.

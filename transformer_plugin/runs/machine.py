@@ -1,4 +1,4 @@
-"""What a stage ran with: the code, the packages, and the machine."""
+"""The commit, package versions and hardware that a stage runs with."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ PACKAGES = (
 
 
 def code() -> dict[str, Any]:
-    """The commit of the repository, and whether its files differ from it, new ones aside: None
-    where unknown."""
+    """The commit of the repository, and whether tracked files differ from it; None if unknown."""
     commit = _printed("git", "rev-parse", "HEAD")
     changes = _printed("git", "status", "--porcelain", "--untracked-files=no")
     return {"commit": commit, "changed": None if changes is None else changes != ""}
 
 
 def versions() -> dict[str, str | None]:
-    """Of Python and of the packages; None for one that is not installed."""
+    """Versions of Python and of the packages; None for a package that is not installed."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -54,7 +53,7 @@ def hardware() -> dict[str, Any]:
 def usable_gpus() -> tuple[int, str, int]:
     """The number of GPUs that torch may use, the fastest precision, and the GiB of the smallest.
 
-    torch, which takes seconds to import, is asked only if there is one.
+    torch takes seconds to import, so it is imported only if there is a GPU.
     """
     none = 0, "fp32", 0
     if not any(Path(device).exists() for device in GPU_DEVICES):
@@ -71,7 +70,7 @@ def usable_gpus() -> tuple[int, str, int]:
 
 
 def _printed(*command: str) -> str | None:
-    """What a command prints, without the last line feed; None where it fails or is missing."""
+    """The output of a command, without the last line feed; None if it fails or is missing."""
     try:
         done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):

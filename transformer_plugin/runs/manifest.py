@@ -1,7 +1,7 @@
-"""``manifest.json``: what each stage of a run has run, with what, and what came of it.
+"""``manifest.json`` records every stage of a run: commands, versions, hardware and results.
 
-The file holds, for each stage, a list of entries, one each time that it was run; the last is what
-the run stands on. None is ever taken out.
+Each stage has a list of entries, one for each time that it ran. The last entry describes the files
+that are there now. Entries are never removed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ Entry = dict[str, Any]
 
 
 def facts(stage: str, run: Path, data: Path, before: Entry) -> Entry:
-    """What there is to say of a stage; `before` is its last entry."""
+    """The results of a stage.
+
+    Args:
+        before: the stage's last entry.
+    """
     if stage == "prepare":
         return {"data": data_facts(data, before.get("data", {}))}
     if stage == "train":
@@ -30,7 +34,7 @@ def facts(stage: str, run: Path, data: Path, before: Entry) -> Entry:
         return {"files": file_facts(run, ["checkpoints/averaged.pt"])}
     if stage == "generate":
         return {
-            "departures": search_deviations(run / "generate.log.stderr"),
+            "deviations": search_deviations(run / "generate.log.stderr"),
             "files": file_facts(run, ["generate.log"]),
         }
     if stage == "hypotheses":
@@ -42,7 +46,7 @@ def facts(stage: str, run: Path, data: Path, before: Entry) -> Entry:
 
 
 def search_deviations(log: Path) -> list[str] | None:
-    """What the search did that the paper does not, as it said; None where it did not say."""
+    """How the search differed from the paper's, from its log; None if the log does not say."""
     mark = "search not as in the paper: "
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
     found = next((line.split(mark)[1] for line in reversed(lines) if mark in line), None)
@@ -50,7 +54,7 @@ def search_deviations(log: Path) -> list[str] | None:
 
 
 def read(path: Path) -> Entry:
-    """The manifest so far; one that cannot be read is set aside."""
+    """Reads the manifest. A damaged one is renamed, and a new one is started."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if not all(isinstance(entries, list) for entries in found["stages"].values()):
@@ -61,24 +65,27 @@ def read(path: Path) -> Entry:
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         aside = path.with_name(f"{path.name}.broken-{now()}")
         path.rename(aside)
-        print(f"{path}: not a manifest ({error}); kept as {aside}, and begun anew", file=sys.stderr)
+        print(
+            f"{path} is damaged ({error}): renamed to {aside}; a new one is written",
+            file=sys.stderr,
+        )
     return {"experiment": path.parent.name, "stages": {}}
 
 
 def now() -> str:
-    """In UTC, to the second."""
+    """The time in UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def add(run: Path, data: Path, stage: str, commands: list[str], status: int = 0) -> None:
-    """Adds an entry, unless the stage's last one says the same but for the time. The folder of the
-    run must be locked.
+    """Adds an entry, unless only its time differs from that of the stage's last one. The caller
+    holds the lock of the run's folder.
 
     Args:
-        data: folder of raw/ ... data-bin/.
+        data: the folder with raw/, clean/, subwords/ and data-bin/.
 
     Raises:
-        OSError: the folder cannot be written; the manifest is as it was.
+        OSError: the folder cannot be written; the manifest is unchanged.
     """
     path = run / "manifest.json"
     manifest = read(path)

@@ -1,4 +1,4 @@
-"""The output of a command: it writes the file itself, and this process shows some of it."""
+"""Runs a command that writes its own log file, and shows parts of the log on the screen."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .screen import Screen, screen
 
 
 def run(supervisor: Supervisor, command: Command) -> str:
-    """Runs a command, with its output where it belongs.
+    """Runs a command, with its output in its log file or result file, if it has one.
 
     Returns:
-        What went wrong, as the log says it; "" if the command has succeeded, or has no log.
+        The error message from the log; "" if the command succeeded, or has no log.
     """
     if command.log is not None:
         return _run_logged(supervisor, command, command.log)
@@ -30,10 +30,10 @@ def run(supervisor: Supervisor, command: Command) -> str:
 
 
 def _run_logged(supervisor: Supervisor, command: Command, log: Path) -> str:
-    """Runs a command with both streams into ``log``, which is followed as it grows.
+    """Runs a command with both streams redirected to ``log``, and shows the file as it grows.
 
-    The command appends to the file, whoever else writes: whatever is killed, no line is lost and
-    no hole is left.
+    The file is opened for appending, so several writers do not overwrite each other's lines, and
+    if a process is killed, the lines written before are in the file.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
@@ -45,8 +45,8 @@ def _run_logged(supervisor: Supervisor, command: Command, log: Path) -> str:
 
 
 def _run_captured(supervisor: Supervisor, command: Command, output: Path) -> str:
-    """Runs a command with standard output into ``output``, which is replaced only when the command
-    succeeds; standard error goes to OUTPUT.stderr."""
+    """Runs a command with standard output redirected to ``output``, which is replaced only if the
+    command succeeds. Standard error goes to OUTPUT.stderr."""
     failure = ""
     with (
         contextlib.suppress(_CommandFailed),
@@ -62,12 +62,12 @@ def _run_captured(supervisor: Supervisor, command: Command, output: Path) -> str
 
 
 class _CommandFailed(Exception):
-    """So that the file is not replaced."""
+    """Raised to keep the old file."""
 
 
 def _follow(supervisor: Supervisor, path: Path, start: int, shown: Screen) -> str:
-    """Shows what the command writes to ``path`` from byte ``start`` on, until it has ended.
-    Returns what went wrong."""
+    """Shows what the command appends to ``path`` after byte ``start``, until it ends; returns the
+    error message, or ""."""
     with path.open("rb") as file:
         file.seek(start)
         ended = False

@@ -1,4 +1,4 @@
-"""Commands that are stopped cleanly, and that do not outlive this process."""
+"""Runs commands that stop cleanly on a signal and end with this process."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from types import FrameType
 
-INTERRUPTED = 85  # the status of fairseq-train, with the plugin, when it has saved and stopped
+from ..exit_status import INTERRUPTED
+
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class Supervisor:
-    """Runs commands, one at a time. SIGTERM, SIGINT and SIGUSR1 for this process reach the running
-    command as one SIGTERM, and no other command starts after that. So does the end of this process,
-    even by SIGKILL (on Linux)."""
+    """Runs commands, one at a time.
+
+    SIGTERM, SIGINT and SIGUSR1 to this process are passed on to the running command as one SIGTERM,
+    and no other command starts after that. On Linux the command also gets a SIGTERM when this
+    process ends, even by SIGKILL.
+    """
 
     def __init__(self) -> None:
         self.interrupted = False
-        self.signal = ""  # name of the one that has interrupted
+        self.signal = ""  # name of the first signal
         self._process: subprocess.Popen[bytes] | None = None
         self._prctl = getattr(ctypes.CDLL(None), "prctl", None)
         for number in SIGNALS:
@@ -42,8 +46,11 @@ class Supervisor:
         stderr: int | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """Starts a command, with descriptors for its output and variables to add to those of this
-        process. Inheritable descriptors stay open in it, the lock of the run among them.
+        """Starts a command. It inherits open descriptors, such as the lock of the run.
+
+        Args:
+            stdout, stderr: descriptors for its output; None: those of this process.
+            variables: added to the environment of this process.
 
         Raises:
             OSError: the command cannot be started.
@@ -65,11 +72,11 @@ class Supervisor:
             close_fds=False,
             preexec_fn=before_exec,
         )
-        if self.interrupted:  # a signal came before there was a process to tell
+        if self.interrupted:  # the signal came before the process existed
             self._process.terminate()
 
     def ended(self, seconds: float | None = None) -> bool:
-        """Waits for the end of the command, ``seconds`` at most."""
+        """Waits up to ``seconds`` for the command to end; returns whether it has ended."""
         assert self._process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
@@ -78,7 +85,7 @@ class Supervisor:
     @property
     def status(self) -> int:
         """The command's exit status; 128 plus the number of the signal that killed it; or
-        INTERRUPTED when it was told to stop and did not succeed."""
+        INTERRUPTED if it failed after a signal to stop."""
         assert self._process is not None
         status: int = self._process.returncode
         if status and self.interrupted:

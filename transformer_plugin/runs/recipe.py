@@ -13,6 +13,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from ..exit_status import INTERRUPTED
 from ..files import remove_unfinished, shown_path
 from ..lock import file_lock
 from ..reports.summary import summary
@@ -23,7 +24,7 @@ from .knobs import check_names
 from .machine import usable_gpus
 from .output import run
 from .plan import Command, parse_plan
-from .process import INTERRUPTED, Supervisor
+from .process import Supervisor
 
 PATIENCE = 2.0  # seconds for a recipe that is just ending
 

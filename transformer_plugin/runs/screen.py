@@ -15,9 +15,8 @@ from tqdm import tqdm
 
 from ..reports.training_report.entries import Entry, entries_of
 from ..reports.training_report.progress import ProgressBar
-from ..reports.training_report.series import TrainingLog
+from ..reports.training_report.series import PARAMETERS, TrainingLog
 
-_PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 _MODEL = re.compile(r"model: (.*)")
 _RESUMED = re.compile(r"Loaded checkpoint (\S+) \(epoch (\d+) @ (\d+) updates\)")
 _SPENT = re.compile(r"done training in ([\d.]+) seconds")
@@ -100,7 +99,7 @@ class BriefScreen:
         if own and (match := _MODEL.match(text)):
             self._print(match[1])
             self._is_described = True
-        elif (match := _PARAMETERS.match(text)) and not self._is_described:  # of another system
+        elif (match := PARAMETERS.match(text)) and not self._is_described:  # of another system
             self._print(f"{match[1]} parameters")
         elif match := _RESUMED.match(text):
             name, update = Path(match[1]).name, int(match[3])

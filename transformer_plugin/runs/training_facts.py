@@ -1,4 +1,4 @@
-"""What a manifest says of training: how far, with which batches, at what cost, how well."""
+"""The training entry of a manifest: updates, tokens per batch, FLOPs, validation scores."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ _VALIDATION = ("loss", "nll_loss", "ppl", "accuracy", "bleu", "chrf", "best_loss
 
 
 def training_facts(path: Path) -> dict[str, Any]:
-    """Updates and epochs made, tokens an update beside the paper's, FLOPs spent, deviations from
-    the paper, and the last and the best validation.
+    """Updates and epochs, tokens per update compared with the paper's, FLOPs, deviations from the
+    paper, and the last and the best validation.
 
-    FLOPs are those of all updates, also of such as were lost with an interruption; they are known
-    to the last line of progress before it.
+    FLOPs include updates that an interruption lost, up to the last line of progress before it.
     """
     log = TrainingLog(path)
     for entry in read_entries(path):
@@ -27,7 +26,7 @@ def training_facts(path: Path) -> dict[str, Any]:
     epochs = [epoch for table in (log.train, log.epochs) for epoch in table["epoch"].values]
     found: dict[str, Any] = {
         "devices": log.attempts.devices,
-        "departures": log.attempts.deviations,
+        "deviations": log.attempts.deviations,
         "updates": attempts[-1].last if attempts else log.updates,
         "epochs": int(max(epochs, default=0)),
         "starts": len(attempts),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sacrebleu.dataset import DATASETS
 
-from .text_lines import read_lines
+from ..text_lines import read_lines
 
 FULL = 3003  # sentences of newstest2014
 _PAIRS = {"de": "en-de", "fr": "en-fr", "cs": "en-cs", "ru": "en-ru"}

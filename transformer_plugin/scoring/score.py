@@ -10,12 +10,12 @@ from typing import Any
 from sacrebleu.metrics import BLEU, CHRF
 
 from ..files import atomic_write
+from ..text_lines import check_plain, read_lines
 from .comet import MODEL, comet_score
 from .compound_split import authors_scores, refuse_split_hyphens
 from .filtered_test_set import filtered_lines
 from .score_lines import score_lines
 from .scored_runs import described
-from .text_lines import check_plain, read_lines
 
 
 def score(hypotheses: list[str], references: list[str], lowercase: bool = False) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def score(hypotheses: list[str], references: list[str], lowercase: bool = False)
 
 
 def filtered_score(
-    hypotheses: list[str], references: list[str], language: str
+    hypotheses: list[str], references: list[str], language: str, lowercase: bool = False
 ) -> dict[str, float | str]:
     """BLEU of the filtered test set within the full one.
 
@@ -39,7 +39,7 @@ def filtered_score(
         LookupError: see ``filtered_lines``.
     """
     lines = filtered_lines(references, language)
-    bleu = BLEU()
+    bleu = BLEU(lowercase=lowercase)
     value = bleu.corpus_score([hypotheses[i] for i in lines], [[references[i] for i in lines]])
     signature = f"{bleu.get_signature()}|test:wmt14|sentences:{len(lines)}"
     return {"score": value.score, "signature": signature}
@@ -51,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reference", type=Path, required=True, help="one reference per line")
     parser.add_argument("--output", type=Path, required=True, help="score.json")
     parser.add_argument("--language", default="de", help="language of the translations, for Moses")
-    parser.add_argument("--lowercase", action="store_true", help="ignore case")
+    parser.add_argument("--lowercase", action="store_true", help="ignore case, except in"
+                        " the authors' variants, which are case-sensitive")  # fmt: skip
     parser.add_argument(
         "--compound-split", action="store_true", help="also BLEU of the authors' get_ende_bleu.sh"
     )
@@ -88,13 +89,15 @@ def main(args: argparse.Namespace) -> None:
         if not args.all:
             variants = {"compound_split": variants["compound_split"]}
     if args.all:
-        intl = BLEU(tokenize="intl")
+        intl = BLEU(tokenize="intl", lowercase=args.lowercase)
         value = intl.corpus_score(hypotheses, [references]).score
         variants["intl"] = {"score": value, "signature": str(intl.get_signature())}
     no_filtered = ""
     if args.all:
         try:
-            variants["filtered"] = filtered_score(hypotheses, references, args.language)
+            variants["filtered"] = filtered_score(
+                hypotheses, references, args.language, args.lowercase
+            )
         except LookupError as error:
             no_filtered = f"filtered: not scored, {error}"
     if variants:

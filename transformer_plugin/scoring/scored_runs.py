@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..files import checksum
+from ..text_lines import check_plain, read_lines
 from .significance import System
-from .text_lines import check_plain, read_lines
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def read_systems(
     test_set = _test_set(flat, reference, lowercase)
     systems = [
         System(name, [_translations(folder, test_set) for folder in folders])
-        for name, folders in zip(_names(runs), places, strict=True)
+        for name, folders in zip(short_names(runs), places, strict=True)
     ]
     return systems, test_set
 
@@ -80,9 +80,9 @@ def seed_folders(run: Path) -> list[Path]:
     return sorted(numbers, key=lambda folder: numbers[folder]) or [run]
 
 
-def _names(runs: Sequence[Path]) -> list[str]:
-    """The last part of each path; whole paths if these are not unique."""
-    short = [run.resolve().name for run in runs]
+def short_names(runs: Sequence[Path]) -> list[str]:
+    """The last part of each path, without ``.log``; whole paths if these are not unique."""
+    short = [run.resolve().name.removesuffix(".log") for run in runs]
     return short if len(set(short)) == len(short) else [str(run) for run in runs]
 
 

@@ -25,7 +25,7 @@ def write_atomically() -> None:
     checkpoint_utils.PathManager = _AtomicPathManager
 
 
-def remove_unfinished(folder: Path) -> None:
+def remove_partial_files(folder: Path) -> None:
     """Removes the partial files of killed runs. No other run may use the folder."""
     for partial in folder.glob(PARTIAL):
         partial.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from fairseq.tasks.translation import TranslationTask
 
 from ..checkpoint_error import CheckpointError
 from ..checkpoints.safe_loading import load
+from ..config import is_plugins
 
 _REMEDY = (
     "prepare the data with the base model's dictionaries: BASE=CHECKPOINT recipes/prepare.sh, or"
@@ -62,7 +63,7 @@ def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> 
         CheckpointError: a setting differs.
     """
     base = (state.get("cfg") or {}).get("model") or {}
-    if "d_model" not in base or "d_model" not in own:  # not the plugin's
+    if not is_plugins(base) or not is_plugins(own):
         return
     names = (base.keys() & own.keys()) - _OF_TRAINING
     differ = sorted(name for name in names if str(base[name]) != str(own[name]))

@@ -10,7 +10,6 @@ from types import FrameType
 import torch
 from torch import distributed
 
-EXIT_CODE = 85  # stopped and saved: scheduler scripts run the same command again
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
 logger = logging.getLogger(__name__)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checkpoint_error import CheckpointError
+from ..checkpoints.num_updates import num_updates
 from ..checkpoints.safe_loading import load
 
 logger = logging.getLogger(__name__)
@@ -39,8 +40,8 @@ def finished_updates(path: Path) -> int | None:
         state = _contents(path)
         if not state.get("last_optimizer_state"):
             return None
-        return int(state["optimizer_history"][-1]["num_updates"])
-    except (CheckpointError, OSError, LookupError, TypeError):
+        return num_updates(state)
+    except (CheckpointError, OSError, LookupError, AttributeError, TypeError):
         return None
 
 

@@ -12,9 +12,10 @@ from typing import Any
 from fairseq import checkpoint_utils
 from fairseq.trainer import Trainer
 
+from ..exit_status import INTERRUPTED
 from . import early_stopping
 from .atomic_checkpoints import write_atomically
-from .interruption import EXIT_CODE, requested
+from .interruption import requested
 from .interval_checkpoints import saving_each_interval
 from .trainer import SafeTrainer
 
@@ -56,9 +57,9 @@ def _stopping_on_signals(validate_and_save: Callable[..., Any]) -> Callable[...,
                 " resume (exit code %d)",
                 signal,
                 trainer.get_num_updates(),
-                EXIT_CODE,
+                INTERRUPTED,
             )
-            raise SystemExit(EXIT_CODE)
+            raise SystemExit(INTERRUPTED)
         return losses, should_stop
 
     return wrapper

@@ -21,7 +21,7 @@ from ..checkpoints.safe_loading import load
 from ..task_config import VaswaniTranslationConfig
 from ..throughput import COUNTED
 from . import early_stopping, loading_threads
-from .atomic_checkpoints import remove_unfinished
+from .atomic_checkpoints import remove_partial_files
 from .batch_lengths import prepare_lengths
 from .divergence import DivergenceDetector
 from .fine_tuning import check_base, check_model
@@ -47,7 +47,7 @@ class SafeTrainer(Trainer):
         self._folder = Path(cfg.checkpoint.save_dir)
         if distributed_utils.is_master(cfg.distributed_training) and not cfg.checkpoint.no_save:
             hold_lock(self._folder)
-            remove_unfinished(self._folder)
+            remove_partial_files(self._folder)
         if cfg.dataset.update_ordered_indices_seed:  # else the first epoch's seed is reused
             cfg.dataset.update_epoch_batch_itr = True
         cfg.common.tpu = False  # fairseq assumes a TPU with --bf16, and crashes without one

@@ -18,8 +18,9 @@ from fairseq.models import BaseFairseqModel
 
 from .. import components  # noqa: F401  (registers the task)
 from ..checkpoints.fairseq_loading import protect_loading
-from ..decode_precision import fastest_on_gpu
+from ..decode_precision import fastest_on_gpu, in_precision
 from ..languages import check_languages
+from ..model import VaswaniTransformer
 from .arguments import add_model_arguments, add_n_best_arguments, add_search_arguments
 from .subwords import Prepared, Subwords, load_subwords
 from .translator import Translator
@@ -48,7 +49,8 @@ def load_models(args: argparse.Namespace) -> Loaded:
 
     Raises:
         FileNotFoundError: data, checkpoint or subword model is missing.
-        ValueError: one of them is damaged or does not fit the others.
+        ValueError: one of them is damaged or does not fit the others, or the device does not
+            support the precision.
     """
     if args.path is None:
         args.path = str(args.data.parent / "checkpoints" / "averaged.pt")
@@ -66,10 +68,13 @@ def load_models(args: argparse.Namespace) -> Loaded:
     folder, lowercase = args.subwords or prepared.subwords, args.lowercase or prepared.lowercase
     source, target = (load_subwords(folder, of, languages[1], lowercase) for of in languages)
     models = [_load_model(path, task) for path in utils.split_paths(args.path)]
+    precision = getattr(task.cfg, "decode_precision", None)
     for model in models:
         if torch.cuda.is_available() and not args.cpu:
             model.cuda()
         model.prepare_for_inference_(cfg)
+        if precision and isinstance(model, VaswaniTransformer):
+            in_precision(model, precision)  # now, so that scores do not change with a search
     return Loaded(cfg, task, models, source, target)
 
 

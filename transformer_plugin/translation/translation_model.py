@@ -211,8 +211,8 @@ def load(
         checkpoint: default: ``checkpoints/averaged.pt`` of the run; several, as ``a.pt:b.pt``, form
             an ensemble.
         data: binarised data with its dictionaries; default: ``data-bin`` of the run.
-        precision: of decoding, ``fp32``, ``bf16`` or ``fp16``; default: fp32 on a CPU, on a GPU
-            bf16, or fp16 before Ampere.
+        precision: of decoding: ``fp32``, ``bf16``, ``fp16`` (GPUs) or ``int8`` (CPUs); default:
+            fp32 on a CPU, on a GPU bf16, or fp16 before Ampere.
         cpu: do not use a GPU.
 
     Raises:

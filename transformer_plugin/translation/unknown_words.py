@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..text_lines import read_lines
 from ..word_alignment import Link
 
 
@@ -12,14 +14,13 @@ def read_replacements(path: str | None) -> dict[str, str] | None:
     """The words of ``--replace-unk FILE`` with their translations; None without the option.
 
     Raises:
-        ValueError: a line is no pair.
+        ValueError: a line is no pair, or is not UTF-8.
     """
     if not path:
         return None if path is None else {}
     pairs = {}
-    text = Path(path).read_text(encoding="utf-8")
-    for number, line in enumerate(text.splitlines(), start=1):
-        pair = line.split()
+    for number, line in enumerate(read_lines(Path(path)), start=1):
+        pair = re.findall(r"[^ \t]+", line)
         if len(pair) != 2:
             raise ValueError(
                 f"{path}, line {number}: expected a source word and its translation, not"

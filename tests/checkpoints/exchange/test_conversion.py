@@ -6,12 +6,16 @@ import itertools
 
 import pytest
 import torch
+from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.transformer import TransformerModel
 from fairseq.optim.adam import Adam as StockAdam
 from stock_models import HALF, POSITIONS, UNTIED, stock_settings
 
+from transformer_plugin import cli
 from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.checkpoints.exchange.conversion import convert
+from transformer_plugin.checkpoints.stock_settings import NoSuchForm
+from transformer_plugin.model import VaswaniTransformer
 from transformer_plugin.modules.adam import Adam
 
 PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
@@ -159,3 +163,38 @@ def test_a_tensor_too_few_or_of_another_size_is_named(stock):
 def test_a_checkpoint_of_the_same_side_is_refused(stock):
     with pytest.raises(CheckpointError, match="already stock fairseq's"):
         convert(stock[2], "stock")
+
+
+@pytest.fixture
+def own_arch(build, batch):
+    """A checkpoint of an architecture that a user's own --user-dir registers."""
+    ours = build(**POSITIONS, positional_encoding="fairseq", layer_norm_eps=1e-5)
+    optimizer = trained(ours, Adam, batch([7, 4], [3, 6]))
+    return header(ours, dict(ours.cfg) | {"_name": "tiny_prenorm"}, optimizer)
+
+
+def test_an_architecture_of_the_users_own_is_converted_as_the_plugins(own_arch, tmp_path, capsys):
+    plugins = own_arch | {"cfg": {"model": own_arch["cfg"]["model"] | {"_name": "vaswani_base"}}}
+    expected = convert(plugins, "stock")["model"]
+    for name, tensor in convert(own_arch, "stock")["model"].items():
+        assert torch.equal(tensor, expected[name]), name
+    with pytest.raises(CheckpointError, match="already the plugin's"):
+        convert(own_arch, "plugin")
+    for state, noted in ((own_arch, True), (plugins, False)):
+        torch.save(state, tmp_path / "in.pt")
+        paths = [str(tmp_path / name) for name in ("in.pt", "out.pt")]
+        assert cli.main(["convert", *paths, "--to", "stock"]) == 0
+        assert ("tiny_prenorm is an architecture of your own" in capsys.readouterr().out) == noted
+        assert cli.main(["doctor", "--path", paths[0]]) == 0
+        told = capsys.readouterr().out
+        assert "not as in the paper" in told or "not compared with the paper" in told
+        assert "of fairseq" not in told
+
+
+def test_a_subclass_of_the_plugins_model_is_refused(own_arch, monkeypatch):
+    class Other(VaswaniTransformer):
+        """Whose equations are others."""
+
+    monkeypatch.setitem(ARCH_MODEL_REGISTRY, "tiny_prenorm", Other)
+    with pytest.raises(NoSuchForm, match="tiny_prenorm builds class Other"):
+        convert(own_arch, "stock")

@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 
 from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.checkpoints.exchange.ctranslate2 import build_spec
-from transformer_plugin.checkpoints.exchange.stock_settings import NoSuchForm
+from transformer_plugin.checkpoints.stock_settings import NoSuchForm
 from transformer_plugin.cli import main
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.search.next_tokens import Rules

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from stock_models import HALF, POSITIONS, UNTIED, stock_settings
 
 from transformer_plugin.checkpoints.exchange.conversion import convert
-from transformer_plugin.checkpoints.exchange.stock_settings import NoSuchForm, to_plugin, to_stock
+from transformer_plugin.checkpoints.stock_settings import NoSuchForm, to_plugin, to_stock
 from transformer_plugin.config import completed
 from transformer_plugin.model import VaswaniTransformer
 

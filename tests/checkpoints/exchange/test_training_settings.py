@@ -22,8 +22,10 @@ OURS = {
 }
 
 
-def test_stocks_schedule_is_noams_one_update_later():
-    section = training_sections(OURS, "stock")["lr_scheduler"]
+@pytest.mark.parametrize("chosen, width", [({}, 64), ({"noam_d_model": 128}, 128)])
+def test_stocks_schedule_is_noams_one_update_later(chosen, width):
+    ours = {**OURS, "lr_scheduler": OURS["lr_scheduler"] | chosen}
+    section = training_sections(ours, "stock")["lr_scheduler"]
     numbers = SimpleNamespace(**{k: v for k, v in section.items() if k != "_name"})
     adam = SimpleNamespace(adam_betas="(0.9, 0.98)", adam_eps=1e-9, weight_decay=0.0, lr=[1.0])
     adam.memory_efficient_fp16 = adam.memory_efficient_bf16 = False
@@ -31,7 +33,7 @@ def test_stocks_schedule_is_noams_one_update_later():
     schedule = InverseSquareRootSchedule(numbers, optimizer)
     for finished in (1, 20, 39, 40, 41, 500):
         # fairseq's rate after n finished updates is equation (3)'s of update n, not n + 1.
-        expected = 2.0 * learning_rate(finished, 64, 40)
+        expected = 2.0 * learning_rate(finished, width, 40)
         assert schedule.step_update(finished) == pytest.approx(expected, rel=1e-6)
 
 

@@ -83,7 +83,7 @@ def test_numbers_of_both_formats(tmp_path, as_json):
     assert (found.valid["valid"]["loss"].updates, found.valid["valid"]["loss"].values) == (
         [50], [8.4],
     )  # fmt: skip
-    assert found.torn == 0 and found.parameters == 7_524_352
+    assert found.unreadable_lines == 0 and found.parameters == 7_524_352
 
 
 def test_time_of_each_phase(log, tmp_path):
@@ -124,7 +124,7 @@ def test_a_running_log_is_a_part_of_the_whole(log, tmp_path):
             assert series.values == whole.train[name].values[:n]
             assert series.updates == whole.train[name].updates[:n]
             longest = max(longest, n)
-        assert found.torn <= 1 and found.phases.total <= whole.phases.total
+        assert found.unreadable_lines <= 1 and found.phases.total <= whole.phases.total
     assert longest == 3
 
 
@@ -135,7 +135,7 @@ def test_torn_lines_are_counted_and_left_out(log, tmp_path):
     lines[progress[2]] = lines[progress[2]].replace("ppl=2.0", "ppl=2.0.\0\0")
     log.text = "".join(lines)
     found = log.read(tmp_path)
-    assert found.train["loss"].updates == [50] and found.torn == 2
+    assert found.train["loss"].updates == [50] and found.unreadable_lines == 2
     assert found.valid["valid"]["loss"].values == [8.4]
 
 
@@ -154,7 +154,7 @@ def test_torn_lines_are_counted_and_left_out(log, tmp_path):
 def test_progress_that_is_none_is_left_out(log, tmp_path, text):
     log.add("train_inner", text)
     found = log.read(tmp_path)
-    assert found.train["loss"].updates == [25, 50, 75] and found.torn == 1
+    assert found.train["loss"].updates == [25, 50, 75] and found.unreadable_lines == 1
 
 
 def test_bytes_that_are_no_text_are_passed_over(log, tmp_path):

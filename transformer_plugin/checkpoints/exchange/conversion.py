@@ -12,20 +12,23 @@ import torch
 from fairseq import checkpoint_utils
 from omegaconf import OmegaConf
 
+from ...architectures import built_class
 from ...checkpoint_error import CheckpointError
+from ...config import is_plugins
 from ..fairseq_loading import protect_loading
 from ..meta_models import parameter_shapes, plugin_model, stock_model
 from ..safe_loading import load
 from ..saving import save
 from ..shape_check import VERSIONS, check_shapes, model_tensors
-from .optimizer_order import is_adam, reorder
-from .stock_settings import (
+from ..stock_settings import (
+    check_is_ours,
     check_is_transformer,
     completed_settings,
     to_plugin,
     to_stock,
     with_learned_positions,
 )
+from .optimizer_order import is_adam, reorder
 from .training_settings import renamed_history, resume_flags, training_sections
 
 _PLUGIN_ONLY = ("fp16", "cpu", "fidelity", "length_penalty", "stop_rule")
@@ -71,12 +74,13 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
     """
     cfg = state["cfg"]
     header = cfg["model"]
-    is_ours = isinstance(header, dict) and str(header.get("_name", "")).startswith("vaswani_")
+    is_ours = is_plugins(header)
     if is_ours != (to == "stock"):
         raise CheckpointError(
             f"the checkpoint is already {'the plugin' if is_ours else 'stock fairseq'}'s"
         )
     if is_ours:
+        check_is_ours(header)
         settings, tables = with_learned_positions(completed_settings(header))
         if tables:  # the optimizer has no state for them
             state = {**state, "model": {**state["model"], **tables}, "last_optimizer_state": None}
@@ -148,6 +152,12 @@ def main(args: argparse.Namespace) -> None:
     print(f"to resume training: fairseq-train DATA-BIN {shlex.join(flags)}{plugin}")
     if args.to == "stock":
         settings = completed_settings(state["cfg"]["model"])
+        if settings["_name"] and built_class(settings["_name"]) is None:
+            print(
+                f"note: {settings['_name']} is an architecture of your own; it is converted as the"
+                " plugin's model with its settings. If its class computes something else, stock"
+                " fairseq does not"
+            )
         if settings["positional_encoding"] in ("paper", "t2t"):
             print(
                 "note: stock fairseq stores this positional encoding as a table, which it trains:"

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...modules.positional_encoding import positional_encoding, positional_encoding_halves
 from ..dictionaries import dictionary_symbols
-from .stock_settings import NoSuchForm, completed_settings
+from ..stock_settings import NoSuchForm, completed_settings
 
 QUANTIZATIONS = (
     *("int8", "int8_float32", "int8_float16", "int8_bfloat16"),

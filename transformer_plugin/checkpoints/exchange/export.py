@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ...config import is_plugins
 from ...files import atomic_folder
+from ..stock_settings import check_is_ours
 from . import ctranslate2, huggingface
 from .conversion import convert, read
 
@@ -55,5 +57,7 @@ def main(args: argparse.Namespace) -> None:
 
 def _of_the_plugin(state: dict[str, Any]) -> dict[str, Any]:
     model = state["cfg"]["model"]
-    is_ours = isinstance(model, dict) and str(model.get("_name", "")).startswith("vaswani_")
-    return state if is_ours else convert(state, "plugin")
+    if not is_plugins(model):
+        return convert(state, "plugin")
+    check_is_ours(model)
+    return state

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from ..dictionaries import dictionary_symbols, languages
-from .stock_settings import NoSuchForm, completed_settings
+from ..stock_settings import NoSuchForm, completed_settings
 
 _SYMBOLS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
 # fairseq's rules: stop after as many hypotheses as the beam size; at least one word; no padding.

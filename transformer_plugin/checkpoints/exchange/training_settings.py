@@ -8,7 +8,7 @@ from typing import Any
 from fairseq.models.transformer.transformer_legacy import base_architecture
 
 from ...fidelity import FIDELITIES
-from .stock_settings import completed_settings
+from ..stock_settings import completed_settings
 
 Section = dict[str, Any]
 
@@ -113,7 +113,8 @@ def _flag(name: str, value: object) -> list[str]:
 
 def _inverse_sqrt(noam: Section) -> Section:
     """fairseq's schedule with the peak of noam. It lags one update behind noam."""
-    peak = noam["lr"][0] * noam["d_model"] ** -0.5 * noam["warmup_updates"] ** -0.5
+    width = noam.get("noam_d_model") or noam["d_model"]
+    peak = noam["lr"][0] * width**-0.5 * noam["warmup_updates"] ** -0.5
     kept = _only(noam, "warmup_updates")
     return {**kept, "_name": "inverse_sqrt", "warmup_init_lr": -1.0, "lr": [peak]}
 

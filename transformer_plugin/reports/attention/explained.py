@@ -158,7 +158,7 @@ def _explained(
         _words(sentence.pieces, translator.subwords),
         _words(best.target, translator.target_subwords),
         beam[0]["positional_scores"].tolist(),
-        list(_hypotheses(translator, parts, beam)),
+        list(_hypotheses(translator, parts)),
         weights,
     )
 
@@ -169,10 +169,7 @@ def _words(pieces: list[str], subwords: Subwords) -> list[int]:
     return [*numbers, numbers[-1] + 1 if numbers else 0]
 
 
-def _hypotheses(
-    translator: Translator, parts: Iterable[Part], beam: Iterable[dict[str, Tensor]]
-) -> Iterator[Hypothesis]:
-    for part, found in zip(parts, beam, strict=True):
+def _hypotheses(translator: Translator, parts: Iterable[Part]) -> Iterator[Hypothesis]:
+    for part in parts:
         text = translator.subwords.join(part.target)
-        log_prob = float(found["positional_scores"].sum())
-        yield Hypothesis(text, part.score, log_prob, len(part.target_tokens))
+        yield Hypothesis(text, part.score, part.log_prob, len(part.target_tokens))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...files import atomic_write
 from ...scoring.compare import compare
-from ...scoring.scored_runs import seed_folders
+from ...scoring.scored_runs import seed_folders, short_names
 from .figures import draw
 from .page import render
 from .run import read_run
@@ -43,7 +43,7 @@ def main(args: argparse.Namespace) -> None:
     if output.suffix != ".html":
         raise ValueError(f"--output {output}: expected a name ending in .html")
     paths = [folder for path in args.runs for folder in seed_folders(path)]
-    runs = [read_run(path, name) for path, name in zip(paths, _names(paths), strict=True)]
+    runs = [read_run(path, name) for path, name in zip(paths, short_names(paths), strict=True)]
     figures, absent = draw(runs)
     comparison = None
     if len(paths) > 1:
@@ -67,9 +67,3 @@ def main(args: argparse.Namespace) -> None:
 def _default_output(runs: list[Path]) -> Path:
     folder = runs[0] if len(runs) == 1 and runs[0].is_dir() else Path()
     return folder / "report.html"
-
-
-def _names(paths: list[Path]) -> list[str]:
-    """Short names of runs: the last part of each path; whole paths if these are not unique."""
-    short = [path.resolve().name.removesuffix(".log") for path in paths]
-    return short if len(set(short)) == len(short) else [str(path) for path in paths]

@@ -86,8 +86,8 @@ def read_run(path: Path, name: str) -> Run:
     log = read_log(find_log(path))
     run = Run(name, log)
     folder = path if path.is_dir() else None
-    if log.torn:
-        run.missing.append(f"unreadable lines in the log: {log.torn}")
+    if log.unreadable_lines:
+        run.missing.append(f"unreadable lines in the log: {log.unreadable_lines}")
     if folder is not None:
         run.checkpoints = _checkpoints(folder / "checkpoints", log)
         if log.settings is None:

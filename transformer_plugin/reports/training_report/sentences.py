@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sacrebleu.metrics import BLEU
 
-from ...scoring.text_lines import read_lines
+from ...text_lines import read_lines
 
 
 class Sentence(NamedTuple):

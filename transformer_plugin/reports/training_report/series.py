@@ -19,7 +19,7 @@ _SAVED = re.compile(
     r" score (?P<score>\S+)\)"
 )
 _BATCHES = re.compile(r"grouped total_num_itrs = (\d+)")
-_PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
+PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 _ENDS = ("done training in", "Stopping training due to", "early stop since")
 
 
@@ -64,7 +64,7 @@ class TrainingLog:
         settings: those of the last start; None if the log does not have all of them.
         batches: length of an epoch in updates.
         warnings: warnings of the plugin: faulty batches, divergence, broken checkpoints.
-        torn: number of unreadable lines.
+        unreadable_lines: number of unreadable lines.
     """
 
     path: Path
@@ -79,7 +79,7 @@ class TrainingLog:
     parameters: int | None = None
     batches: int | None = None
     starts: int = 0
-    torn: int = 0
+    unreadable_lines: int = 0
     ended: bool = False
     last: datetime | None = None
 
@@ -130,7 +130,7 @@ class TrainingLog:
         try:
             found = numbers(entry)
         except ValueError:
-            self.torn += 1
+            self.unreadable_lines += 1
             return
         self.attempts.take(entry, int(found["num_updates"]) if found else None)
         if found is not None:
@@ -140,7 +140,7 @@ class TrainingLog:
             try:
                 self.settings = parse_settings(entry.text)
             except ValueError:
-                self.torn += 1
+                self.unreadable_lines += 1
         elif entry.text.startswith(_ENDS):
             self.ended = True
         elif match := _SAVED.match(entry.text):
@@ -149,7 +149,7 @@ class TrainingLog:
             self.saved.append(Saved(name, int(match["epoch"]), int(match["updates"]), score))
         elif match := _BATCHES.match(entry.text):
             self.batches = int(match[1])
-        elif match := _PARAMETERS.match(entry.text):
+        elif match := PARAMETERS.match(entry.text):
             self.parameters = int(match[1].replace(",", ""))
 
     def _take_numbers(self, source: str, found: dict[str, float]) -> None:

@@ -11,8 +11,10 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ...config import completed
-from ...modules.positional_encoding import positional_encoding, positional_encoding_halves
+from ..architectures import built_class
+from ..config import completed
+from ..model import VaswaniTransformer
+from ..modules.positional_encoding import positional_encoding, positional_encoding_halves
 
 # Option values with which the two models compute the same.
 _PLUGIN_NEEDS = {
@@ -69,7 +71,7 @@ def to_stock(model: dict[str, Any]) -> Namespace:
     for name in ("d_k", "d_v"):
         if cfg[name] not in (0, width):
             _refuse("stock fairseq", name, cfg[name], (width,))
-    args = Namespace(arch="transformer", share_all_embeddings=False)
+    args = Namespace(arch="transformer")
     for side in ("encoder", "decoder"):
         values = (cfg["d_model"], cfg["d_ff"], cfg["num_heads"], cfg["pre_norm"])
         learned = cfg["positional_encoding"] != "fairseq"
@@ -97,6 +99,20 @@ def with_learned_positions(cfg: dict[str, Any]) -> tuple[dict[str, Any], dict[st
         table = rows[cfg["positional_encoding"]](cfg[length], cfg["d_model"])
         tables[f"{side}.embed_positions.weight"] = pad(table, (0, 0, _BEFORE_THE_FIRST, 0))
     return {**cfg, "positional_encoding": "learned"}, tables
+
+
+def check_is_ours(settings: dict[str, Any]) -> None:
+    """Refuses a registered subclass of the plugin's model, which may compute something else.
+
+    Raises:
+        NoSuchForm: the architecture is not one of the plugin's model.
+    """
+    kind = built_class(settings.get("_name"))
+    if kind not in (None, VaswaniTransformer):
+        raise NoSuchForm(
+            f"{settings['_name']} builds class {kind.__name__}, which may compute something else"
+            " than the plugin's model: only the latter can be converted"
+        )
 
 
 def check_is_transformer(args: Namespace) -> None:
