@@ -21,9 +21,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from fetch import HOLD_OUT
+from typing import TYPE_CHECKING, Any
 
 from steps.errors import BadInput, exit_cleanly
 from steps.progress import progress
@@ -37,8 +35,10 @@ from text.cleaning import (
     clean_block,
     clean_held_out_block,
 )
-from text.duplicates import DigestSet
-from text.parallel import SPLITS, check_aligned, check_languages, side_paths
+from text.parallel import HOLD_OUT, SPLITS, check_aligned, check_languages, side_paths
+
+if TYPE_CHECKING:
+    from text.duplicates import DigestSet
 
 
 def new_pairs(block: CleanBlock, seen: DigestSet) -> tuple[bytes, bytes]:
@@ -62,6 +62,8 @@ def clean_train(
     workers: int,
 ) -> dict[str, dict[str, int]]:
     """Write the training pairs that are kept, every Nth to valid; return the counts."""
+    from text.duplicates import DigestSet  # slow, and not needed for a step that is done
+
     counts = Counter(dict.fromkeys(("read", "kept", *REASONS), 0))
     seen = DigestSet()
     with ExitStack() as files:
@@ -81,7 +83,7 @@ def clean_train(
             sides = block.sides if every else new_pairs(block, seen)
             kept = sides[0].count(b"\n")
             counts["kept"] += kept
-            counts["duplicate"] += len(block.digests) - kept
+            counts["duplicate"] += len(block.digests) // 8 - kept
             for number, side in enumerate(sides):
                 if not every:
                     outputs[0][number].write(side)

@@ -23,10 +23,8 @@ from sources.mirror import fetch_file
 from steps.errors import BadInput, exit_cleanly
 from steps.progress import progress
 from steps.step import run_step
-from text.parallel import SPLITS, check_aligned, check_languages, read_lines
+from text.parallel import HOLD_OUT, SPLITS, check_aligned, check_languages, read_lines
 from toy.corpus import write_toy_corpus
-
-HOLD_OUT = "hold-out.json"  # what clean.py reads when a corpus has no validation set
 
 
 def append_side(path: Path, part: Part, output: Path) -> int:

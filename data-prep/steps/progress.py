@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
-tqdm.monitor_interval = 0  # no thread: worker processes are forked
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 
 def progress(
@@ -25,6 +24,9 @@ def progress(
         total: None if not known.
         done: number done by an earlier run.
     """
+    from tqdm import tqdm  # slow, and not needed for a step that is done
+
+    tqdm.monitor_interval = 0  # no thread: worker processes are forked
     terminal = sys.stderr.isatty()
     return tqdm(
         items,

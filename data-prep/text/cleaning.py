@@ -8,8 +8,6 @@ import unicodedata
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from steps.errors import BadInput
 from text.line_checks import MAX_LINE_BYTES, line_error
 
@@ -81,7 +79,7 @@ class CleanBlock:
     """The pairs of a block that are kept, and the numbers of dropped ones by reason."""
 
     sides: tuple[bytes, bytes]
-    digests: np.ndarray  # uint64, one per kept pair
+    digests: bytes  # 8 for each kept pair
     counts: dict[str, int]
 
 
@@ -112,7 +110,7 @@ def clean_block(
             counts[reason] = counts.get(reason, 0) + 1
     counts["read"] = len(block[0])
     sides = ["".join(f"{line}\n" for line in side).encode() for side in kept]
-    return CleanBlock((sides[0], sides[1]), np.frombuffer(b"".join(digests), np.uint64), counts)
+    return CleanBlock((sides[0], sides[1]), b"".join(digests), counts)
 
 
 class HeldOut(NamedTuple):

@@ -14,8 +14,9 @@ class DigestSet:
     def __init__(self) -> None:
         self.runs: list[np.ndarray] = []
 
-    def add(self, digests: np.ndarray) -> np.ndarray:
-        """Add digests [N] (uint64); returns bool [N], True where a digest is new."""
+    def add(self, joined: bytes) -> np.ndarray:
+        """Add N digests of 8 bytes each; returns bool [N], True where a digest is new."""
+        digests = np.frombuffer(joined, np.uint64)
         unique, first = np.unique(digests, return_index=True)
         new = np.ones(len(unique), dtype=bool)
         for run in self.runs:

@@ -13,6 +13,7 @@ from pathlib import Path
 from steps.errors import BadInput
 
 SPLITS = ("train", "valid", "test")
+HOLD_OUT = "hold-out.json"  # what clean.py reads when a corpus has no validation set
 
 
 def side_paths(folder: Path, languages: Iterable[str]) -> list[Path]:
