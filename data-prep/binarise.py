@@ -22,8 +22,9 @@ from steps.errors import BadInput, exit_cleanly
 from steps.progress import progress
 from steps.step import run_step
 from steps.workers import all_cores, line_blocks, ordered_map
-from text.encoders import Encoder, load, model_files
+from text.encoders import Encoder, load
 from text.fairseq_files import joined_dictionary, known_dictionary, write_index
+from text.model_files import model_files
 from text.parallel import SPLITS, check_aligned, check_languages, side_paths
 from transformer_plugin.files import checksum
 

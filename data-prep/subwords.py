@@ -22,13 +22,12 @@ from itertools import islice
 from pathlib import Path
 
 import sentencepiece
-from subword_nmt.learn_bpe import learn_bpe
 
 from steps.errors import BadInput, exit_cleanly
 from steps.step import run_step
 from steps.workers import all_cores
-from text.encoders import CODES, KINDS, MODEL, VOCABULARY, model_files
 from text.line_checks import MAX_LINE_BYTES
+from text.model_files import CODES, KINDS, MODEL, VOCABULARY, model_files
 from text.parallel import check_languages, read_lines
 from text.word_counts import count_words
 
@@ -66,6 +65,8 @@ def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> N
 
 def learn_moses_bpe(words: Counter[str], merges: int, folder: Path) -> None:
     """Write joint.codes, and to joint.vocab every piece that they can produce, one per line."""
+    from subword_nmt.learn_bpe import learn_bpe  # slow, and not needed for a step that is done
+
     if not any(len(word) > 1 for word in words):
         raise BadInput("no word has two letters: there is nothing to merge")
     frequent = islice(words.items(), MAX_BPE_WORDS)

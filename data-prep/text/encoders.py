@@ -13,9 +13,8 @@ import numpy as np
 import sentencepiece
 
 from steps.errors import BadInput
+from text.model_files import CODES, MODEL, VOCABULARY, model_files
 
-KINDS = ("sentencepiece", "moses-bpe", "words")
-MODEL, CODES, VOCABULARY = "joint.model", "joint.codes", "joint.vocab"
 CACHE_SIZE = 300_000  # words, about 60 MB
 
 
@@ -50,16 +49,6 @@ class Encoder(dict[bytes, bytes]):
         ]
         sizes = np.fromiter(map(len, lines), np.int32, len(lines)) // self.dtype.itemsize
         return np.frombuffer(b"".join(lines), self.dtype), sizes
-
-
-def model_files(folder: Path) -> list[Path]:
-    """The files of the model in `folder`; BadInput if there is none."""
-    for name in (MODEL, CODES):
-        if (folder / name).is_file():
-            return [folder / name, folder / VOCABULARY]
-    if (folder / VOCABULARY).is_file():  # of kind "words"
-        return [folder / VOCABULARY]
-    raise BadInput(f"{folder / MODEL} is missing: learn it with data-prep/subwords.py first")
 
 
 @cache
