@@ -20,7 +20,7 @@ import sacrebleu
 from decoding_plot import write_plot
 from decoding_systems import GRAPHLESS, PACKAGES, Setting, installed, refusal
 from decoding_worker import Worker
-from results import Rows, run_benchmark
+from results import Rows, leave_out, run_benchmark
 from whole_process import whole_process
 
 REPO = Path(__file__).resolve().parent.parent
@@ -111,10 +111,7 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
         try:
             workers.append(Worker(setting))
         except RuntimeError as error:
-            if system not in PACKAGES:
-                raise
-            reason = str(error).rstrip().splitlines()[-1]
-            print(f"{system} {precision} is left out: {reason}", file=sys.stderr)
+            leave_out(system, precision, error, PACKAGES)
     references = workers[0].references
     rows = []
     for beam in args.beam:

@@ -79,7 +79,7 @@ unpack() {  # the data of decode, kernels, bleu and stock
     tar -C "$PACK" -xJf "$PACK/data.tar.xz"
 }
 
-train() {  # train NAME ARCH SLOTS FLAGS...
+measure() {  # measure NAME ARCH SLOTS FLAGS...
     run python3 bench/train.py --arch "$2" --max-tokens "$3" --data synthetic --device "$device" \
         --json "$OUT/$1_$2_$3.json" "${measured[@]}" "${@:4}"
 }
@@ -104,15 +104,15 @@ stage_install() {
 }
 
 stage_train() {
-    train train "$base" "$small" --peers torch
-    train train "$base" "$large" --peers torch --profile "$OUT/profile_${base}_$large.json"
+    measure train "$base" "$small" --peers torch
+    measure train "$base" "$large" --peers torch --profile "$OUT/profile_${base}_$large.json"
 }
 
 stage_big() {
-    train train "$big" "$large" --peers torch --profile "$OUT/profile_${big}_$large.json"
+    measure train "$big" "$large" --peers torch --profile "$OUT/profile_${big}_$large.json"
 }
 
-stage_compile() { train compile "$base" "$large" --peers none --compiled --precision "$half"; }
+stage_compile() { measure compile "$base" "$large" --peers none --compiled --precision "$half"; }
 
 trained_model() {  # a model for searches
     unpack

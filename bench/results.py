@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,18 @@ def gpu_is_missing(device: str) -> bool:
     if missing:
         print("skipped: --device cuda, but there is no GPU")
     return missing
+
+
+def leave_out(system: str, precision: str, error: RuntimeError, peers: Collection[str]) -> None:
+    """Says that a peer is left out, and why.
+
+    Raises:
+        RuntimeError: ``error``, if the system is not one of the peers.
+    """
+    if system not in peers:
+        raise error
+    reason = str(error).rstrip().splitlines()[-1]
+    print(f"{system} {precision} is left out: {reason}", file=sys.stderr)
 
 
 def run_benchmark(

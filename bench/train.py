@@ -17,7 +17,7 @@ from statistics import median
 
 import torch
 from matmul_rate import matmul_rate
-from results import Rows, run_benchmark
+from results import Rows, leave_out, run_benchmark
 from training_data import SENTENCES, WORDS, multi30k, write_synthetic
 from training_peers import PACKAGES, PRECISIONS, installed
 from training_plot import write_plot
@@ -126,20 +126,8 @@ def started(args: argparse.Namespace, data_bin: Path) -> list[Worker]:
         try:
             workers.append(Worker(setting, args.updates, KEEP_FREED_MEMORY if tuned else {}))
         except RuntimeError as error:
-            leave_out(system, precision, error)
+            leave_out(system, precision, error, PACKAGES)
     return workers
-
-
-def leave_out(system: str, precision: str, error: RuntimeError) -> None:
-    """Says that a peer is left out, and why.
-
-    Raises:
-        RuntimeError: ``error``, if the system is the plugin or stock.
-    """
-    if system not in PACKAGES:
-        raise error
-    reason = str(error).rstrip().splitlines()[-1]
-    print(f"{system} {precision} is left out: {reason}", file=sys.stderr)
 
 
 def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
@@ -165,7 +153,8 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
             try:
                 worker.round()
             except RuntimeError as error:
-                leave_out(worker.setting.system, worker.setting.precision, error)
+                setting = worker.setting
+                leave_out(setting.system, setting.precision, error, PACKAGES)
                 workers.remove(worker)
         for precision, measured in rates.items():
             measured.append(matmul_rate(PRECISIONS[precision], args.device))

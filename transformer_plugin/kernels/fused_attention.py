@@ -1,7 +1,7 @@
 """Attention with torch's fused kernels, for what no other kernel supports.
 
-Its gain has not been measured: ``bench/kernels.py --only fused_attention`` does, on a GPU with
-``--device cuda``.
+Its gain has not been measured yet; ``bench/kernels.py --only fused_attention`` measures it, on a
+GPU with ``--device cuda``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The likeliest next tokens in two rounds on a GPU, where ``topk`` reads each row several times.
 
-No GPU has measured its gain yet: ``bench/gpu.sh decode`` does.
+Its gain has not been measured on a GPU yet; ``bench/gpu.sh kernels`` measures it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Records a decoding step once and replays it, so that a GPU does not wait for kernel launches.
 
-No GPU has measured its gain yet: ``bench/gpu.sh decode`` does.
+Its gain has not been measured on a GPU yet; ``bench/gpu.sh decode`` measures it.
 """
 
 from __future__ import annotations

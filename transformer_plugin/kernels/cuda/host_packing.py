@@ -1,7 +1,7 @@
 """Packing of token ids before they are on the GPU. The size of the result depends on the ids, so
 the GPU would have to finish all earlier work first and tell the host.
 
-No GPU has measured its gain yet: ``bench/kernels.py --device cuda`` does.
+Its gain has not been measured on a GPU yet; ``bench/kernels.py --device cuda`` measures it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """FlashAttention over packed rows on a GPU, without padding.
 
-No GPU has measured its gain yet: ``bench/kernels.py --device cuda --precision bf16`` does.
+Its gain has not been measured on a GPU yet; ``bench/kernels.py --device cuda --precision bf16``
+measures it.
 """
 
 from __future__ import annotations
