@@ -167,10 +167,10 @@ def test_a_checkpoint_of_the_same_side_is_refused(stock):
 
 @pytest.fixture
 def own_arch(build, batch):
-    """A checkpoint of an architecture that a user's own --user-dir registers."""
+    """A checkpoint of an architecture that a user's own --user-dir registers, and no other test."""
     ours = build(**POSITIONS, positional_encoding="fairseq", layer_norm_eps=1e-5)
     optimizer = trained(ours, Adam, batch([7, 4], [3, 6]))
-    return header(ours, dict(ours.cfg) | {"_name": "tiny_prenorm"}, optimizer)
+    return header(ours, dict(ours.cfg) | {"_name": "users_preset"}, optimizer)
 
 
 def test_an_architecture_of_the_users_own_is_converted_as_the_plugins(own_arch, tmp_path, capsys):
@@ -184,7 +184,7 @@ def test_an_architecture_of_the_users_own_is_converted_as_the_plugins(own_arch, 
         torch.save(state, tmp_path / "in.pt")
         paths = [str(tmp_path / name) for name in ("in.pt", "out.pt")]
         assert cli.main(["convert", *paths, "--to", "stock"]) == 0
-        assert ("tiny_prenorm is an architecture of your own" in capsys.readouterr().out) == noted
+        assert ("users_preset is an architecture of your own" in capsys.readouterr().out) == noted
         assert cli.main(["doctor", "--path", paths[0]]) == 0
         told = capsys.readouterr().out
         assert "not as in the paper" in told or "not compared with the paper" in told
@@ -195,6 +195,6 @@ def test_a_subclass_of_the_plugins_model_is_refused(own_arch, monkeypatch):
     class Other(VaswaniTransformer):
         """Whose equations are others."""
 
-    monkeypatch.setitem(ARCH_MODEL_REGISTRY, "tiny_prenorm", Other)
-    with pytest.raises(NoSuchForm, match="tiny_prenorm builds class Other"):
+    monkeypatch.setitem(ARCH_MODEL_REGISTRY, "users_preset", Other)
+    with pytest.raises(NoSuchForm, match="users_preset builds class Other"):
         convert(own_arch, "stock")
