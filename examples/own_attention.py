@@ -30,8 +30,6 @@ FLAGS = """--task vaswani_translation --arch gaussian_tiny
 class GaussianScore(AttentionScore):
     """(q k - |k|^2 / 2) / sqrt(d_k)."""
 
-    is_product = False  # the search and the kernels ask this class for every score
-
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         """Scores ``[B, H, T, S]`` of queries ``[B, H, T, K]`` and keys ``[B, H, S, K]``."""
         norms = k.square().sum(dim=-1).unsqueeze(2)  # [B, H, 1, S]

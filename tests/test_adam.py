@@ -47,6 +47,22 @@ def test_epsilon_is_epsilon_hat():
     assert p.item() == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("cut", [lambda w: w[:, :3], lambda w: w.t()], ids=["part", "transposed"])
+def test_weights_with_gaps_are_updated_as_others(cut):
+    """Gradients may be laid out differently."""
+    whole = torch.randn(5, 8)
+    with_gaps, plain = torch.nn.Parameter(cut(whole)), torch.nn.Parameter(cut(whole).contiguous())
+    with_gaps.data = cut(whole)
+    assert not with_gaps.is_contiguous()
+    optimizers = [Adam([w], **NUMBERS) for w in (with_gaps, plain)]
+    for _ in range(3):
+        gradient = torch.randn(plain.shape)
+        for w, optimizer in zip((with_gaps, plain), optimizers, strict=True):
+            w.grad = gradient.clone()
+            optimizer.step()
+    torch.testing.assert_close(with_gaps, plain)
+
+
 @pytest.mark.parametrize("first, second", [(StockAdam, Adam), (Adam, StockAdam)])
 def test_state_of_one_goes_on_in_the_other(first, second):
     straight, handed = parameters(), parameters()

@@ -1,7 +1,5 @@
 """Every kernel that is registered, against the plain function that it stands in for."""
 
-import contextlib
-
 import pytest
 import torch
 from torch import nn
@@ -30,18 +28,6 @@ from transformer_plugin.search.decoder_state import (
 DTYPES = (torch.float32, torch.bfloat16)
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 4e-2}
 D, H, WORDS = 64, 4, 57
-
-
-@contextlib.contextmanager
-def plain_functions():
-    """Within it no kernel is in use."""
-    operations = {id(each.operation): each.operation for each in REGISTRY}.values()
-    kernels = [operation.implementations for operation in operations]
-    for operation in operations:
-        operation.implementations = []
-    yield
-    for operation, found in zip(operations, kernels, strict=True):
-        operation.implementations = found
 
 
 def randn(*shape, dtype=torch.float32):
@@ -220,7 +206,7 @@ def test_every_operation_with_a_kernel_is_compared():
 @pytest.mark.parametrize(
     "registered", [each for each in REGISTRY if each.operation in CASES], ids=lambda each: each.name
 )
-def test_kernel_gives_what_the_plain_function_gives(registered, dtype):
+def test_kernel_gives_what_the_plain_function_gives(registered, dtype, plain_functions):
     operation, kernel = registered.operation, registered.kernel
     in_search = operation in (start_decoding, logit_chunks, likeliest)
     compared = 0

@@ -38,6 +38,15 @@ def test_table_grows_beyond_its_first_size():
     assert torch.equal(encoding(positions, 100), positional_encoding(100, 8)[positions])
 
 
+def test_a_table_that_grew_in_a_search_serves_training():
+    encoding, positions = SinusoidalPositionalEncoding(8, num_positions=4), torch.tensor([0, 99])
+    with torch.inference_mode():
+        encoding(positions, 100)
+    weight = torch.ones(8, requires_grad=True)
+    (encoding(positions, 100) * weight).sum().backward()
+    torch.testing.assert_close(weight.grad, positional_encoding(100, 8)[positions].sum(dim=0))
+
+
 def test_learned_rows_are_fairseqs():
     stock = LearnedPositionalEmbedding(12 + PAD + 1, 6, PAD)
     ours = LearnedPositionalEncoding(6, 12, first_position=PAD + 1)

@@ -14,14 +14,15 @@ from transformer_plugin.modules.length_penalty import (
 from transformer_plugin.search.beam_search import beam_search
 from transformer_plugin.search.finished_hypotheses import FinishedHypotheses
 from transformer_plugin.search.next_tokens import Rules
+from transformer_plugin.search.sampling import Sampling
 from transformer_plugin.search.scorers import Scores
 
 EOS, PAD, UNK = 2, 1, 3
 
 
-def rules(beam_size, alpha=0.6, stop_rule="bound"):
+def rules(beam_size, alpha=0.6, stop_rule="bound", **fields):
     lp = functools.partial(gnmt_length_penalty, alpha=alpha)
-    return Rules(beam_size, lp, stop_rule, EOS, PAD, UNK)
+    return Rules(beam_size, lp, stop_rule, EOS, PAD, UNK, **fields)
 
 
 class Table:
@@ -95,6 +96,19 @@ def test_the_bound_stops_early_and_loses_nothing(seed, monkeypatch):
     exhaustive, all_steps = search("bound")
     assert bounded == exhaustive
     assert steps < all_steps == 31
+
+
+def test_a_model_in_float64_is_searched():
+    def found(dtype, **drawn):
+        table = Table(6, 1)
+        table.log_p = table.log_p.to(dtype)
+        return [h for hs in beam_search(table, torch.tensor([4, 2]), rules(3, **drawn)) for h in hs]
+
+    for one, other in zip(found(torch.float64), found(torch.float32), strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
+        torch.testing.assert_close(one.score, other.score)
+    drawn = found(torch.float64, stop_rule="first-finished", sampling=Sampling())
+    assert all(each.score.dtype == torch.float32 for each in drawn)
 
 
 def test_gnmt_penalty_is_equation_14():

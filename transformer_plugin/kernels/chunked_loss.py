@@ -4,18 +4,22 @@ memory of three such tensors. Without this kernel a training step takes 0.99 tim
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx
+from torch.nn import functional as F
 
 from ..modules.decoder import Decoder
+from ..modules.int8_linear import Int8Linear
 from ..modules.label_smoothing import SmoothedLoss, smoothed_cross_entropy, smoothed_loss
 from ..modules.products import product_type
 from .cpu.onednn import product
 from .plain_modules import plain_projection
 from .registry import kernel
+from .second_derivatives import differentiable_gradients
 
 # Size of a chunk's logits. Fixed, so that sums have the same order in each run.
 _CPU_BYTES = 8 << 20  # about the size of the inner caches
@@ -32,7 +36,11 @@ def _supports(
     return features.size(0) > 0 and projection is not None and projection.weight.is_floating_point()
 
 
-@kernel(smoothed_loss, _supports, stands_for=[smoothed_cross_entropy, Decoder.output_layer])
+@kernel(
+    smoothed_loss,
+    _supports,
+    stands_for=[smoothed_cross_entropy, Decoder.output_layer, nn.Linear, Int8Linear],
+)
 def chunked_smoothed_loss(
     features: Tensor,
     project: Callable[[Tensor], Tensor],
@@ -42,7 +50,7 @@ def chunked_smoothed_loss(
     """See ``smoothed_loss``.
 
     The forward pass computes the gradients, chunk by chunk. Only the smoothed loss can be
-    differentiated, and only once.
+    differentiated.
     """
     projection = plain_projection(project)
     assert projection is not None
@@ -139,7 +147,7 @@ def _replace_by_gradient(
 
 
 class _ChunkedLoss(torch.autograd.Function):
-    """Saves only the gradients of the features and of the output embedding."""
+    """Saves the gradients of the features and of the output embedding."""
 
     @staticmethod
     def forward(
@@ -161,14 +169,23 @@ class _ChunkedLoss(torch.autograd.Function):
                 features.to(dtype), weight, target, epsilon, chunk_size, with_gradient
             )
             if grad_rows is not None and grad_matrix is not None:
-                ctx.save_for_backward(grad_rows.to(features.dtype), grad_matrix.to(weight.dtype))
+                gradients = grad_rows.to(features.dtype), grad_matrix.to(weight.dtype)
+                ctx.save_for_backward(*gradients, features, weight, target)
+                ctx.epsilon = epsilon  # type: ignore[attr-defined]
         loss, nll_loss = losses.unbind()
         nll_loss = nll_loss.clone()
         ctx.mark_non_differentiable(nll_loss, correct)
         return loss.clone(), nll_loss, correct
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_loss, _grad_nll, _grad_correct):  # type: ignore[no-untyped-def]
-        grad_features, grad_weight = ctx.saved_tensors
+        grad_features, grad_weight, features, weight, target = ctx.saved_tensors
+        if torch.is_grad_enabled():
+
+            def plain(features: Tensor, weight: Tensor) -> Tensor:
+                project = functools.partial(F.linear, weight=weight.to(features.dtype))
+                return smoothed_loss.plain(features, project, target, ctx.epsilon).loss
+
+            found = differentiable_gradients(plain, (features, weight), grad_loss)
+            return *found, None, None, None, None
         return grad_loss * grad_features, grad_loss * grad_weight, None, None, None, None

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ _PACKAGE = _SEAM.partition(".")[0]
 _PLAIN = (f"{_PACKAGE}.modules.", f"{_PACKAGE}.search.")
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """Where a function, class or constant is defined."""
 
     module: str
@@ -37,39 +37,46 @@ class _Place(NamedTuple):
 def closure(roots: Iterable[Any]) -> dict[str, str]:
     """Hashes of the source of these plain functions and classes, and of all functions, classes and
     constants of ``modules`` and ``search`` that they use, directly or not, by ``file: name``."""
-    found: dict[str, str] = {}
-    waiting = [_Place(root.__module__, root.__qualname__) for root in roots]
+    return {
+        str(place): hashlib.sha256(repr(structure(source)).encode()).hexdigest()[:16]
+        for place, source in reached(roots)
+    }
+
+
+def reached(roots: Iterable[Any]) -> Iterator[tuple[Place, list[Any]]]:
+    """The places and definitions of ``closure``."""
+    found: set[Place] = set()
+    waiting = [Place(root.__module__, root.__qualname__) for root in roots]
     while waiting:
         place = waiting.pop()
-        if str(place) not in found:
+        if place not in found and _is_plain(place.module):
+            found.add(place)
             source = _source(place)
-            said = repr(structure(source)).encode()
-            found[str(place)] = hashlib.sha256(said).hexdigest()[:16]
-            waiting += filter(None, (_origin(place.module, name) for name in _names(source)))
-    return found
+            yield place, source
+            waiting += filter(None, (origin(place.module, name) for name in names_in(source)))
 
 
-def _source(place: _Place) -> list[Any]:
+def _source(place: Place) -> list[Any]:
     """The statements that define ``place``."""
     name, *parts = place.name.split(".")
     found: Any = _definitions(place.module)[name]
     for part in parts:
-        found = [each for whole in found for each in whole.body if part in _defined(each)]
+        found = [each for whole in found for each in whole.body if part in defined_in(each)]
     return found
 
 
-def _origin(module: str, name: str) -> _Place | None:
+def origin(module: str, name: str) -> Place | None:
     """Where the object that a module calls ``name`` is defined; None outside the plain modules."""
     definition = _definitions(module).get(name)
-    if isinstance(definition, _Place):
-        return _origin(*definition)
-    return _Place(module, name) if definition else None
+    if isinstance(definition, Place):
+        return origin(*definition)
+    return Place(module, name) if definition else None
 
 
 @functools.cache
-def _definitions(module: str) -> dict[str, list[ast.stmt] | _Place]:
+def _definitions(module: str) -> dict[str, list[ast.stmt] | Place]:
     """The statements that define each name of a plain module, or where it is imported from."""
-    if not module.startswith(_PLAIN) or module == _SEAM:
+    if not _is_plain(module):
         return {}
     loaded = sys.modules[module]
     found: dict[str, Any] = {}
@@ -77,30 +84,35 @@ def _definitions(module: str) -> dict[str, list[ast.stmt] | _Place]:
         if isinstance(statement, ast.ImportFrom):
             path = "." * statement.level + (statement.module or "")
             source = resolve_name(path, loaded.__package__)
-            found |= {a.asname or a.name: _Place(source, a.name) for a in statement.names}
+            found |= {a.asname or a.name: Place(source, a.name) for a in statement.names}
         else:
-            for name in _defined(statement):
+            for name in defined_in(statement):
                 found.setdefault(name, []).append(statement)
     return found
 
 
-def _defined(statement: ast.stmt) -> set[str]:
+def _is_plain(module: str) -> bool:
+    return module.startswith(_PLAIN) and module != _SEAM
+
+
+def defined_in(statement: ast.stmt) -> set[str]:
+    """The names that a statement defines."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return {statement.name}
     nodes = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
     return {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
 
 
-def _names(node: Any) -> set[str]:
+def names_in(node: Any) -> set[str]:
     """The names that the code reads, also in decorators and default arguments; not in annotations,
     which are never evaluated."""
     if isinstance(node, list):
-        return set().union(*map(_names, node))
+        return set().union(*map(names_in, node))
     if not isinstance(node, ast.AST):
         return set()
     own = {node.id} if isinstance(node, ast.Name) else set()
     parts = (v for field, v in ast.iter_fields(node) if field not in ("annotation", "returns"))
-    return own.union(*map(_names, parts))
+    return own.union(*map(names_in, parts))
 
 
 def structure(node: Any) -> Any:

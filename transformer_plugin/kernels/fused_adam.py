@@ -27,6 +27,7 @@ def _supports(parameters: list[AdamTensors], numbers: AdamNumbers) -> bool:
         each.weight.dtype in (torch.float32, torch.float64)
         and each.weight.device.type in ("cpu", "cuda")
         and not each.gradient.is_sparse
+        and all(tensor.is_contiguous() for tensor in each if tensor is not None)
         for each in parameters
     )
 
@@ -117,9 +118,9 @@ def _parts(parameters: list[AdamTensors]) -> Iterator[list[AdamTensors]]:
 
 
 def _pieces(parameter: AdamTensors, limit: int) -> Iterator[AdamTensors]:
-    """Views of at most ``limit`` numbers, where the layout allows them."""
+    """Views of at most ``limit`` numbers."""
     tensors = [tensor for tensor in parameter if tensor is not None]
-    if parameter.weight.numel() <= limit or not all(each.is_contiguous() for each in tensors):
+    if parameter.weight.numel() <= limit:
         yield parameter
         return
     for piece in zip(*(tensor.view(-1).split(limit) for tensor in tensors), strict=True):

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..modules.decoder import Decoder
+from ..modules.int8_linear import Int8Linear
 from ..search.decoder_state import logit_chunks
 from .cpu.packed_linear import packed, packed_linear
 from .plain_modules import plain_projection
@@ -30,7 +31,7 @@ def _supports(project: Callable[[Tensor], Tensor], features: Tensor) -> bool:
     )
 
 
-@kernel(logit_chunks, _supports, stands_for=[Decoder.output_layer])
+@kernel(logit_chunks, _supports, stands_for=[Decoder.output_layer, nn.Linear, Int8Linear])
 def small_chunks(
     project: Callable[[Tensor], Tensor], features: Tensor
 ) -> Iterator[tuple[slice, Tensor]]:

@@ -1,5 +1,5 @@
 """The registry of kernels. A kernel is registered for an operation and the plain functions that it
-replaces; if one of these has been edited, the kernel is not used."""
+stands for; while one of these has been edited or replaced, the kernel is not used."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..modules.operation import Implementation, Operation
 from .fingerprint import changed_since, closure
+from .replaced import Names
 
 logger = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -42,23 +43,42 @@ def kernel(
         supports: see ``Implementation``.
         stands_for: plain functions and classes that it replaces besides the operation, including
             those that they call. If one has changed since the kernel was written (see
-            ``fingerprint``), the kernel is not used; see ``warn_of_changes``.
+            ``fingerprint``), the kernel is not used; see ``warn_of_changes``. Nor is it used while
+            a program has replaced one (see ``replaced``). It may be a class of torch.
     """
 
     def register(function: Function) -> Function:
         path = function.__module__.partition(".")[2].replace(".", "/") + ".py"
-        found = Registered(
-            path, operation, Implementation(supports, function), [operation, *stands_for]
-        )
-        REGISTRY.append(found)
-        changed = changed_since(closure(found.stands_for))
+        roots = [operation, *stands_for]
+        implementation = Implementation(_while_kept(path, roots, supports), function)
+        REGISTRY.append(Registered(path, operation, implementation, roots))
+        changed = changed_since(closure(roots))
         if changed:
             _off.setdefault(", ".join(changed), []).append(path)
         else:
-            operation.implementations.append(found.kernel)
+            operation.implementations.append(implementation)
         return function
 
     return register
+
+
+def _while_kept(
+    path: str, roots: Sequence[Any], supports: Callable[..., bool]
+) -> Callable[..., bool]:
+    """``supports``, but False while a program has replaced something that the kernel stands for."""
+    names = Names(roots)
+    said: set[str] = set()
+
+    def kept_and_supported(*args: Any, **kwargs: Any) -> bool:
+        if names.are_kept():
+            return supports(*args, **kwargs)
+        replaced = ", ".join(names.replaced())
+        if replaced not in said:
+            said.add(replaced)
+            logger.warning("a program has replaced %s; the kernel in %s is off", replaced, path)
+        return False
+
+    return kept_and_supported
 
 
 def warn_of_changes() -> None:

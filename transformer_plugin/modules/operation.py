@@ -3,7 +3,7 @@
 An operation is a plain function that may be replaced. Code outside this package adds faster
 implementations. Each handles the calls whose arguments it supports and returns the same result as
 the plain function. Without implementations, an operation runs its plain function, which is also
-what ``torch.compile`` sees.
+what ``torch.compile`` and ``torch.func`` see.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Generic, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch._C import _are_functorch_transforms_active as _is_transforming
 from torch.nn.modules import module as torch_module
 
 Arguments = ParamSpec("Arguments")
@@ -46,7 +47,7 @@ class Operation(Generic[Arguments, Result]):
         self.implementations: list[Implementation] = []
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or _is_transforming():
             return self.plain(*args, **kwargs)
         for each in self.implementations:
             if each.supports(*args, **kwargs):

@@ -65,7 +65,8 @@ class SinusoidalPositionalEncoding(nn.Module):
         """Encodings ``[N, D]`` of positions ``[N]``, all below ``max_length``."""
         table, needed = self.table, self.first_position + max_length
         if needed > table.size(0):
-            self.table = table = self.encoding(2 * needed, self.d_model).to(table)
+            with torch.inference_mode(False):  # a training may follow the search
+                self.table = table = self.encoding(2 * needed, self.d_model).to(table)
         return table[self.first_position :].index_select(0, positions)
 
 

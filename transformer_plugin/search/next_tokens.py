@@ -59,7 +59,7 @@ def likeliest_tokens(
         forced: the token that each sentence must take, ``[B]``, or -1; None = no token is forced.
 
     Returns:
-        Log-probabilities and classes of at most 2k successors, ``[B, k, 2k]``, and the
+        Log-probabilities, in float32, and classes of at most 2k successors, ``[B, k, 2k]``, and the
         log-probability of the forced token, ``[B, k]``; undefined if no token is forced.
     """
     asked = _asked(tokens, forced)
@@ -73,7 +73,7 @@ def likeliest_tokens(
         parts.append((found, classes, forced_log_p))
     top, classes, forced_log_p = (torch.cat(part) for part in zip(*parts, strict=True))
     shape = (*tokens.shape, -1)
-    return top.view(shape), classes.view(shape), forced_log_p.view(tokens.shape)
+    return top.view(shape).float(), classes.view(shape), forced_log_p.view(tokens.shape).float()
 
 
 def drawn_tokens(
@@ -103,7 +103,7 @@ def drawn_tokens(
         log_probs = torch.where(is_forced, forced_log_p, log_probs)
         classes = torch.where(is_forced, asked.unsqueeze(1), classes)
     shape = (*tokens.shape, number)
-    return log_probs.view(shape), classes.view(shape)
+    return log_probs.view(shape).float(), classes.view(shape)
 
 
 def _asked(tokens: Tensor, forced: Tensor | None) -> Tensor:

@@ -108,6 +108,25 @@ def test_a_changed_weight_is_not_multiplied_by_its_old_copy(decoder):
         torch.testing.assert_close(linear(layer, x), changed, rtol=1e-2, atol=1e-2)
 
 
+@torch.no_grad()
+def test_each_search_sees_what_was_changed_through_data(build, batch):
+    """As in an analysis that changes heads: torch counts no change. Sums stay the same."""
+    model, sample = build(d_model=64, d_ff=96).eval().requires_grad_(False), batch([7, 4], [3, 6])
+    rules = Rules(2, functools.partial(gnmt_length_penalty, alpha=0.6), "bound", 2, 1, 3)
+
+    def scores(model):
+        beams = VaswaniGenerator([model], rules, 0, 9).generate([model], sample)
+        return torch.cat([h["positional_scores"] for beam in beams for h in beam])
+
+    before = scores(model)
+    weight = model.decoder.layers[0].self_attention.output.weight
+    version = weight._version
+    weight.data[:, :32] = weight.data[:, :32].flip(1)
+    assert weight._version == version
+    found = scores(model)
+    assert not found.equal(before) and found.equal(scores(copy.deepcopy(model)))
+
+
 @pytest.mark.parametrize("set_to_none", [True, False])
 def test_a_search_after_an_update_by_fairseqs_adam_has_the_new_weights(build, batch, set_to_none):
     """It writes through ``.data``, which does not change ``_version``."""

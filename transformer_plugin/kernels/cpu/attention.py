@@ -8,7 +8,7 @@ from ctypes import c_float, c_int64, c_void_p
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import FunctionCtx
 
 from ...modules.attention import attention
 from ...modules.key_values import Layout, sentence_attention
@@ -16,6 +16,7 @@ from ...modules.multi_head_attention import MultiHeadAttention
 from ...modules.packing import Packing
 from ..plain_modules import is_equation_1
 from ..registry import kernel
+from ..second_derivatives import differentiable_gradients
 from .library import is_supported, run
 
 
@@ -67,7 +68,7 @@ def packed_attention(
         *(layout.queries.offsets.data_ptr(), layout.keys.offsets.data_ptr()),
         *(layout.causal, module.score.scale),
     )
-    return _CompiledAttention.apply(sentences, layout, rows, memory), None
+    return _CompiledAttention.apply(module, sentences, layout, rows, memory), None
 
 
 class _CompiledAttention(torch.autograd.Function):
@@ -76,6 +77,7 @@ class _CompiledAttention(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: FunctionCtx,
+        module: MultiHeadAttention,
         sentences: _Sentences,
         layout: Layout,
         rows: Tensor,
@@ -85,14 +87,20 @@ class _CompiledAttention(torch.autograd.Function):
         _clear_idle(out, layout.queries)
         run("attend", out.dtype, sentences, [*_split(sentences, rows, memory), out])
         ctx.save_for_backward(rows, memory)  # type: ignore[arg-type]
-        ctx.layout = sentences, layout  # type: ignore[attr-defined]
+        ctx.given = module, sentences, layout  # type: ignore[attr-defined]
         return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_out):  # type: ignore[no-untyped-def]
         rows, memory = ctx.saved_tensors
-        sentences, layout = ctx.layout
+        module, sentences, layout = ctx.given
+        if torch.is_grad_enabled():
+
+            def plain(rows: Tensor, memory: Tensor | None) -> Tensor:
+                return sentence_attention.plain(module, rows, memory, layout, False)[0]
+
+            found = differentiable_gradients(plain, (rows, memory), grad_out)
+            return None, None, None, *found
         grad_out = grad_out.contiguous()
         grad_rows, grad_memory = torch.empty_like(rows), None
         _clear_idle(grad_rows, layout.queries)
@@ -102,7 +110,7 @@ class _CompiledAttention(torch.autograd.Function):
         given = [*_split(sentences, rows, memory), grad_out]
         wanted = _split(sentences, grad_rows, grad_memory)
         run("attend_back", rows.dtype, sentences, given + wanted)
-        return None, None, grad_rows, grad_memory
+        return None, None, None, grad_rows, grad_memory
 
 
 def _clear_idle(rows: Tensor, packing: Packing) -> None:

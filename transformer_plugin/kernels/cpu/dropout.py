@@ -8,7 +8,7 @@ from ctypes import c_float, c_int64, c_uint64
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import FunctionCtx
 
 from ...modules.dropout import dropout
 from ..registry import kernel
@@ -38,22 +38,16 @@ def cheap_dropout(x: Tensor, rate: float) -> Tensor:
 
 
 class _CompiledDropout(torch.autograd.Function):
-    """Saves only the seed; backward draws the mask again."""
+    """Saves only the seed; backward draws the mask again and applies it to the gradient."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, numbers: _Dropout) -> Tensor:
         ctx.numbers = numbers  # type: ignore[attr-defined]
-        return _dropped(x, numbers)
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        run("drop", x.dtype, numbers, [x, out])
+        return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_out):  # type: ignore[no-untyped-def]
-        return _dropped(grad_out, ctx.numbers), None
-
-
-def _dropped(x: Tensor, numbers: _Dropout) -> Tensor:
-    """``x`` or its gradient, with the same elements set to zero."""
-    x = x.contiguous()
-    out = torch.empty_like(x)
-    run("drop", x.dtype, numbers, [x, out])
-    return out
+        return _CompiledDropout.apply(grad_out, ctx.numbers), None

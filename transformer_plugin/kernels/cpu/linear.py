@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import FunctionCtx
 from torch.nn import functional as F
 
 from ...modules.linear import linear
@@ -31,7 +31,7 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
     )
 
 
-@kernel(linear, _supports)
+@kernel(linear, _supports, stands_for=[nn.Linear])
 def fused_linear(layer: nn.Linear, x: Tensor, relu: bool = False) -> Tensor:
     """See ``linear``."""
     map_rows = _Linear.apply if torch.is_grad_enabled() else _linear
@@ -60,8 +60,9 @@ class _Linear(torch.autograd.Function):
         return y
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_y):  # type: ignore[no-untyped-def]
+        # oneDNN's product cannot be differentiated again, as for second derivatives.
+        product = torch.mm if torch.is_grad_enabled() else onednn.product
         x, weight, *result = ctx.saved_tensors
         if ctx.relu:
             grad_y = torch.ops.aten.threshold_backward(grad_y, *result, 0)
@@ -69,7 +70,7 @@ class _Linear(torch.autograd.Function):
         grad_rows, rows = (whole.flatten(0, -2).to(wide) for whole in (grad_y, x))
         wanted_x, wanted_weight, wanted_bias, _relu = ctx.needs_input_grad
         found = (
-            onednn.product(grad_rows, weight.to(wide)).view_as(x) if wanted_x else None,
+            product(grad_rows, weight.to(wide)).view_as(x) if wanted_x else None,
             grad_rows.t() @ rows if wanted_weight else None,
             grad_rows.sum(dim=0) if wanted_bias else None,
         )

@@ -2,7 +2,7 @@
 kernel a search takes 1.03 times as long in fp32, 1.05 in bf16 (``bench/kernels.py``).
 
 Trainable weights are never packed: optimizers change them through ``.data``, which torch's counter
-of changes does not see.
+of changes does not see. Others are compared at the start of each search.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from .library import SUFFIXES, address, function, is_supported
 
 
 class _Packed(NamedTuple):
-    """A packed copy of a weight, with the address and version of the weight when it was copied."""
+    """A packed copy of a weight, with its plain copy, address and version at that time."""
 
     matrix: Tensor
+    plain: Tensor
     address: int
     version: int
 
@@ -37,8 +38,8 @@ _PACKED: weakref.WeakKeyDictionary[Linear, _Packed] = weakref.WeakKeyDictionary(
 
 
 def packed(layer: Linear, x: Tensor) -> Tensor | None:
-    """The packed weight of ``layer``, for a product with ``x``; None if there is none or if the
-    weight has changed since."""
+    """The packed weight of ``layer``, for a product with ``x``; None if there is none or if torch
+    has counted a change of the weight since."""
     weight, found = layer.weight, _PACKED.get(layer)
     fits = x.dtype in SUFFIXES if weight.dtype == torch.int8 else x.dtype == weight.dtype
     if found is None or not fits or torch.is_grad_enabled():
@@ -71,9 +72,19 @@ def pack(model: nn.Module, rows: int) -> None:
             continue
         weight = layer.weight
         row = torch.empty(0) if weight.dtype == torch.int8 else weight
-        if packed(layer, row) is None and _is_packable(layer):
-            matrix = onednn.pack(weight, rows)
-            _PACKED[layer] = _Packed(matrix, weight.data_ptr(), weight._version)
+        if packed(layer, row) is not None and _bits(_PACKED[layer].plain).equal(_bits(weight)):
+            continue
+        _PACKED.pop(layer, None)
+        if _is_packable(layer):
+            matrix, plain = onednn.pack(weight, rows), weight.clone()
+            _PACKED[layer] = _Packed(matrix, plain, weight.data_ptr(), weight._version)
+
+
+def _bits(weight: Tensor) -> Tensor:
+    """The memory of a weight as numbers that torch compares fast."""
+    flat = weight.reshape(-1)
+    whole = flat.nbytes % 8 == flat.storage_offset() * flat.element_size() % 8 == 0
+    return flat.view(torch.int64) if whole else flat
 
 
 def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
@@ -85,7 +96,7 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
     )
 
 
-@kernel(linear, _supports, stands_for=[Int8Linear])
+@kernel(linear, _supports, stands_for=[Int8Linear, nn.Linear])
 def packed_linear(layer: Linear, x: Tensor, relu: bool = False) -> Tensor:
     """See ``linear``."""
     matrix = packed(layer, x)
