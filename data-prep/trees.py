@@ -3,7 +3,8 @@ section 6.3 of the paper and the authors' release; and the trees of valid and te
 (.trees), the reference for scoring parses.
 
 Functions and indices of labels, empty elements, comments and lemmas are removed; sentences without
-words are skipped. For trees and the form of the tokens see transformer_plugin/parsing.
+words are skipped. For trees and the form of the tokens see transformer_plugin/parsing. With
+--substitutions the sentences of train are followed by variants of them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sources.treebanks import read_treebank, split_files, unpacked
 from steps.errors import BadInput, exit_cleanly
@@ -20,45 +23,70 @@ from steps.step import run_step
 from text.parallel import check_languages
 from transformer_plugin.parsing import check_nltk
 
+if TYPE_CHECKING:
+    from nltk import Tree
 
-def write_split(paths: list[Path], style: str, source: Path, target: Path, gold: Path) -> None:
-    """Write the sentences, tokens and trees of some files."""
+
+def trees_of(paths: list[Path], style: str, split: str) -> list[Tree]:
+    """The trees of some files that have words."""
     from transformer_plugin.parsing.linear_trees import linearised
     from transformer_plugin.parsing.treebank import read_trees
 
-    written = without_words = 0
+    trees = []
+    without_words = 0
+    for path in paths:
+        for line, tree in read_trees(path, style):
+            if tree is None:
+                without_words += 1
+                continue
+            try:
+                linearised(tree)
+            except ValueError as error:
+                raise BadInput(f"{path}:{line}: {error}") from None
+            trees.append(tree)
+    left_out = f"; {without_words:,} without words skipped" if without_words else ""
+    print(f"[raw] {split}: {len(trees):,} sentences of {len(paths):,} files{left_out}",
+          file=sys.stderr)  # fmt: skip
+    if not trees:
+        raise BadInput(f"{paths[0]} and the others of {split} have no trees with words")
+    return trees
+
+
+def write_trees(trees: Iterable[Tree], source: Path, target: Path) -> None:
+    """Write the sentences and the tokens of trees."""
+    from transformer_plugin.parsing.linear_trees import linearised
+
     with (
         source.open("w", encoding="utf-8", newline="\n") as words,
         target.open("w", encoding="utf-8", newline="\n") as tokens,
-        gold.open("w", encoding="utf-8", newline="\n") as trees,
     ):
-        for path in paths:
-            for line, tree in read_trees(path, style):
-                if tree is None:
-                    without_words += 1
-                    continue
-                try:
-                    tokens.write(" ".join(linearised(tree)) + "\n")
-                except ValueError as error:
-                    raise BadInput(f"{path}:{line}: {error}") from None
-                words.write(" ".join(tree.leaves()) + "\n")
-                trees.write(" ".join(str(tree).split()) + "\n")
-                written += 1
-    left_out = f"; {without_words:,} without words skipped" if without_words else ""
-    print(f"[raw] {source.stem}: {written:,} sentences of {len(paths):,} files{left_out}",
-          file=sys.stderr)  # fmt: skip
-    if not written:
-        raise BadInput(f"{paths[0]} and the others of {source.stem} have no trees with words")
+        for tree in trees:
+            words.write(" ".join(tree.leaves()) + "\n")
+            tokens.write(" ".join(linearised(tree)) + "\n")
+
+
+def write_gold(trees: Iterable[Tree], path: Path) -> None:
+    """Write trees in brackets, one a line."""
+    lines = "".join(" ".join(str(tree).split()) + "\n" for tree in trees)
+    path.write_text(lines, encoding="utf-8", newline="\n")
 
 
 def write_splits(
-    files: dict[str, list[Path]], style: str, source: str, target: str, folder: Path
-) -> None:
+    files: dict[str, list[Path]], style: str, substitutions: int, source: str, target: str,
+    folder: Path,
+) -> None:  # fmt: skip
     """Fill `folder`."""
+    from text.substitution import with_substitutions
+
     for split, paths in files.items():
-        gold = folder / f"{split}.trees"
-        write_split(paths, style, folder / f"{split}.{source}", folder / f"{split}.{target}", gold)
-    (folder / "train.trees").unlink()
+        trees = trees_of(paths, style, split)
+        if split != "train":
+            write_gold(trees, folder / f"{split}.trees")
+        elif substitutions:
+            trees = with_substitutions(trees, substitutions)
+            print(f"[raw] train: {len(trees):,} sentences with those of substituted constituents",
+                  file=sys.stderr)  # fmt: skip
+        write_trees(trees, folder / f"{split}.{source}", folder / f"{split}.{target}")
 
 
 def main() -> None:
@@ -70,7 +98,12 @@ def main() -> None:
     parser.add_argument("--source", default="words", help="name of the sentences' side"
                         " (default %(default)s)")  # fmt: skip
     parser.add_argument("--target", default="tree", help="of the trees' side (default %(default)s)")
+    parser.add_argument("--substitutions", type=int, default=0, metavar="N",
+                        help="follow train by N variants of each sentence, with constituents"
+                        " replaced by others of the same label (default %(default)s)")  # fmt: skip
     args = parser.parse_args()
+    if args.substitutions < 0:
+        raise BadInput(f"--substitutions is {args.substitutions}: expected a number from 0 on")
     check_languages(args.source, args.target)
     manifest = read_treebank(args.treebank)
     try:
@@ -88,9 +121,14 @@ def main() -> None:
             run_step(
                 args.output,
                 inputs=[path for paths in files.values() for path in paths],
-                settings={"treebank": manifest, "source": args.source, "target": args.target},
+                settings={
+                    "treebank": manifest,
+                    "source": args.source,
+                    "target": args.target,
+                    "substitutions": args.substitutions,
+                },
                 work=lambda to: write_splits(
-                    files, manifest["style"], args.source, args.target, to
+                    files, manifest["style"], args.substitutions, args.source, args.target, to
                 ),
             )
         except ValueError as error:  # of a tree, with its file and line

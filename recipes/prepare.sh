@@ -13,6 +13,7 @@ begin "$@"
 needs SOURCE TARGET
 : "${TREEBANK:=}"               # of data-prep/treebanks/, for parsing
 : "${TREES:=}"                  # its folder or archive
+: "${SUBSTITUTIONS:=0}"         # variants of each of its sentences, by substituted constituents
 : "${VARIANT:=}"                # of the corpus; empty: its first
 : "${SUBWORDS:=sentencepiece}"  # or moses-bpe, as in the literature
 : "${VOCAB_SIZE:=37000}"        # joint pieces of sentencepiece; section 5.1 of the paper
@@ -40,7 +41,7 @@ if [[ -n $TREEBANK ]]; then
     [[ -z $BASE ]] || die "BASE is set: parsers are not fine-tuned by recipes/prepare.sh"
     [[ -n $TREES ]] || die "TREES is not set: name the folder or the archive of the treebank"
     raw=$DATA_DIR/raw
-    step trees "$TREEBANK" --input "$TREES" --output "$raw"
+    step trees "$TREEBANK" --input "$TREES" --output "$raw" --substitutions "$SUBSTITUTIONS"
     step subwords --input "$raw" --output "$DATA_DIR/subwords" --side source \
         --vocab-size "$VOCAB_SIZE" ${workers[@]+"${workers[@]}"}
     step subwords --input "$raw" --output "$DATA_DIR/subwords-target" --side target --kind words \

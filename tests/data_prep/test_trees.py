@@ -8,6 +8,9 @@ import tarfile
 import pytest
 
 pytest.importorskip("nltk")
+from nltk import Tree
+
+from transformer_plugin.parsing.linear_trees import rebuilt
 
 TREE = "( (S (NP-SBJ (PRP it)) (VP (VBZ is) (NP (NN file) (CD {})))))\n( (NP (-NONE- *)))\n"
 
@@ -53,12 +56,52 @@ def test_an_archive_and_files_held_out_of_train(wsj, step, tmp_path):
     assert numbers(tmp_path / "raw/train.en") == [n for n in range(20) if n % 4 != 3]
 
 
+def is_noun_phrase(part):
+    return part.label() == "NP"
+
+
+def test_variants_of_the_sentences_of_train(tmp_path, step):
+    """Of 30 sentences; the noun phrases of variants are whole ones of other sentences."""
+    trees = [f"(S (NP (DT the) (NN n{i})) (VP (VBZ v{i}) (NP (PRP p{i}))))" for i in range(30)]
+    for name, some in {"train/a": trees, "train/b": ["(NP (NN no) (. .))"], "dev/c": trees}.items():
+        path = tmp_path / f"gum/{name}.ptb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"(ROOT {tree})\n" for tree in some))
+    manifest = {"style": "penn", "train": ["train/a.ptb"], "valid": ["train/b.ptb"],
+                "test": ["dev/*.ptb"]}  # fmt: skip
+    (tmp_path / "own.json").write_text(json.dumps(manifest))
+
+    def made(name, *flags):
+        done = step("trees", tmp_path / "own.json", "--input", tmp_path / "gum", "--output",
+                    tmp_path / name, *flags)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return {path.name: path.read_text() for path in (tmp_path / name).glob("*.*")}
+
+    plain, more = made("plain"), made("more", "--substitutions", "20")
+    assert made("again", "--substitutions", "20") == more
+    for name in plain.keys() - {"train.words", "train.tree"}:
+        assert more[name] == plain[name], name
+    words, tokens = (more[f"train.{side}"].splitlines() for side in ("words", "tree"))
+    assert words[:30] == plain["train.words"].splitlines()
+    assert 400 < len(words) == len(tokens) <= 30 * 21
+    phrases = [
+        str(part) for tree in trees for part in Tree.fromstring(tree).subtrees(is_noun_phrase)
+    ]
+    for sentence, form in zip(words, tokens, strict=True):
+        tree = rebuilt(form.split(), sentence.split())
+        (clause,) = tree
+        assert [part.label() for part in clause] == ["NP", "VP"]
+        assert all(str(part) in phrases for part in tree.subtrees(is_noun_phrase))
+    assert len(set(words)) > 150
+
+
 def test_what_is_wrong_is_named_and_nothing_is_left(wsj, refused, tmp_path):
     def said(*words):
         message = refused("trees", *words, "--output", tmp_path / "raw")
         assert not (tmp_path / "raw").exists()
         return message
 
+    assert "expected a number from 0 on" in said("wsj", "--input", wsj, "--substitutions", "-1")
     assert "expected gum, icepahc, wsj" in said("ptb", "--input", wsj)
     assert "does not exist" in said("wsj", "--input", tmp_path / "nothing")
     assert "no files of train (*.psd)" in said("icepahc", "--input", wsj)

@@ -1,0 +1,35 @@
+"""Many trees from few, by substructure substitution (Shi, Livescu and Gimpel 2021): constituents of
+a tree are replaced by others that have the same label."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+
+from nltk import Tree
+
+from transformer_plugin.parsing.linear_trees import ROOT, is_word
+
+SHARE = 0.15  # of the constituents that are replaced; what lies within them is not looked at
+
+
+def with_substitutions(trees: Sequence[Tree], variants: int, seed: int = 1) -> list[Tree]:
+    """The trees, and up to so many variants of each: constituents are replaced by others of all
+    trees, drawn with `seed`. Variants with more words than the longest tree are left out."""
+    chance = random.Random(seed)
+    constituents: dict[str, list[Tree]] = defaultdict(list)
+    for tree in trees:
+        for constituent in tree.subtrees(lambda part: not is_word(part)):
+            constituents[constituent.label()].append(constituent)
+
+    def variant(tree: Tree) -> Tree:
+        if is_word(tree):
+            return tree
+        if tree.label() != ROOT and chance.random() < SHARE:
+            return chance.choice(constituents[tree.label()])
+        return Tree(tree.label(), [variant(part) for part in tree])
+
+    longest = max(len(tree.leaves()) for tree in trees)
+    drawn = [variant(tree) for _ in range(variants) for tree in trees]
+    return [*trees, *(tree for tree in drawn if len(tree.leaves()) <= longest)]
