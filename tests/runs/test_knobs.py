@@ -31,6 +31,10 @@ RECIPES = REPO / "recipes"
         ("TRAINS", "TRAIN"),
         ("TESTS", "TEST"),
         ("RUN", "RUNS"),
+        ("VOCAB", "VOCAB_SIZE"),
+        ("EPOCHS", "MAX_EPOCH"),
+        ("LR", "LR_FACTOR"),
+        ("STEPS", "MAX_UPDATE"),
     ],
 )
 def test_a_misspelt_knob_is_refused(misspelt, meant):

@@ -2,7 +2,7 @@
 
 An experiment is a file ``experiments/NAME.sh``. A variable is one that a recipe or the experiment
 gives a default, as ``: "${NAME:=value}"``; a variable of the environment that is almost spelt like
-one is taken for a mistake.
+one, or is called as in another toolkit, is taken for a mistake.
 """
 
 from __future__ import annotations
@@ -16,6 +16,12 @@ from .spelling import did_you_mean, distance
 
 _DEFAULT = re.compile(r'"\$\{([A-Z][A-Z0-9_]*):=')
 _SOURCED = re.compile(r'^\. "\$REPO/recipes/experiments/(\w+)\.sh"$', re.MULTILINE)
+_ELSEWHERE = {  # names that other toolkits have for a variable
+    **dict.fromkeys(["EPOCH", "EPOCHS"], "MAX_EPOCH"),
+    **dict.fromkeys(["STEPS", "UPDATES", "MAX_STEPS"], "MAX_UPDATE"),
+    **{"VOCAB": "VOCAB_SIZE", "LR": "LR_FACTOR", "WARMUP": "WARMUP_UPDATES"},
+    **{"BATCH_SIZE": "MAX_TOKENS", "BEAM_SIZE": "BEAM", "LENPEN": "ALPHA"},
+}
 _LONG = 6  # characters from which on a name is unlike those of other programs
 
 
@@ -45,7 +51,7 @@ def check_names(experiment: str, recipes: Path, environment: Mapping[str, str]) 
     knobs = knobs_of(experiment, recipes)
     for variable in sorted(set(environment) - knobs):
         for knob in sorted(knobs):
-            if is_misspelt(variable, knob):
+            if _ELSEWHERE.get(variable) == knob or is_misspelt(variable, knob):
                 raise ValueError(
                     f"the variable {variable} is set, which no recipe reads; did you mean {knob}?"
                     f" (If it is another program's: unset {variable})"
