@@ -17,8 +17,11 @@ case ${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
     *) die "SUBWORDS is '$SUBWORDS': expected sentencepiece or moses-bpe" ;;
 esac
 : "${MAX_LEN_OWN:=}"   # tokens beyond the source's own; empty: 50, section 6.1
+: "${ONLY_TREES:=0}"   # 1: of a parser, search only trees of the sentence
 marks=(--remove-bpe "$marks")
 [[ -z ${TREEBANK:-} ]] || marks=()
+trees=()
+[[ $ONLY_TREES == 0 ]] || trees=(--only-trees)
 
 find_gpus
 precision=() exactness=()
@@ -39,7 +42,7 @@ stage generate --output "$RUN_DIR/generate.log" --input "$checkpoint" --input "$
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
     --path "$checkpoint" --gen-subset "$EVALUATE" --beam "$BEAM" --lenpen "$ALPHA" \
     ${precision[@]+"${precision[@]}"} ${marks[@]+"${marks[@]}"} \
-    ${MAX_LEN_OWN:+--max-len-own "$MAX_LEN_OWN"} ${EXTRA[@]+"${EXTRA[@]}"}
+    ${trees[@]+"${trees[@]}"} ${MAX_LEN_OWN:+--max-len-own "$MAX_LEN_OWN"} ${EXTRA[@]+"${EXTRA[@]}"}
 stage hypotheses --output "$RUN_DIR/hypotheses.txt" --input "$RUN_DIR/generate.log" -- \
     transformer-plugin hypotheses --log "$RUN_DIR/generate.log" --output "$RUN_DIR/hypotheses.txt" \
     ${undo[@]+"${undo[@]}"}

@@ -16,6 +16,7 @@ from .search.decoder_state import prepare_decoding
 from .search.next_tokens import Rules
 from .search.scorers import EnsembleScorer, FusedScorer, ModelScorer, Scorer
 from .search.thread_pool import map_in_threads
+from .search.tree_scorer import TreeScorer
 from .search_extras import Extras
 from .word_alignment import add_alignments
 
@@ -40,7 +41,7 @@ class VaswaniGenerator(nn.Module):
         max_len_b: see ``max_len_a``.
         temperature: divides the logits.
         max_len_own: 50 in section 6.1, 300 in 6.3 (parsing).
-        extras: alignments and a language model.
+        extras: alignments, a language model, and trees as the only results.
     """
 
     models: Sequence[VaswaniTransformer]
@@ -135,9 +136,12 @@ class VaswaniGenerator(nn.Module):
             if self.language_model is not None:
                 fused = CachedLanguageModel(self.language_model)
                 scorer = FusedScorer(scorer, fused, self.extras.lm_weight)
+            longest = max_lengths[sentences]
+            if self.extras.tree_tokens is not None:
+                scorer = TreeScorer(scorer, self.extras.tree_tokens, source, longest)
             return beam_search(
                 scorer,
-                max_lengths[sentences],
+                longest,
                 self.rules,
                 None if prefix is None else prefix[sentences],
                 first_token,

@@ -1,4 +1,4 @@
-"""Optional features of a search: alignments and shallow fusion."""
+"""Optional features of a search: alignments, shallow fusion, and trees as the only results."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from torch import nn
 
 from .language_model import check_dictionary, load_language_model
 from .refusal import Refusal
+from .search.tree_scorer import TreeTokens
 from .word_alignment import check_replacement
 
 
@@ -27,12 +28,14 @@ class Extras:
         num_aligned: number of best hypotheses of each sentence that get an alignment.
         language_model: a model of fairseq, for shallow fusion.
         lm_weight: its weight.
+        tree_tokens: see ``TreeScorer``; None = any tokens may follow each other.
     """
 
     alignment: str | None = None
     num_aligned: int = 1
     language_model: FairseqLanguageModel | None = None
     lm_weight: float = 1.0
+    tree_tokens: TreeTokens | None = None
 
 
 def check_before_loading(generation: Mapping[str, Any], data: str, target: str) -> None:
@@ -74,8 +77,8 @@ def extras_of(
         model: a translation model.
 
     Raises:
-        Refusal: the language model has another dictionary, or fairseq's command does not support
-            an option.
+        Refusal: the language model has another dictionary, fairseq's command does not support
+            an option, or ``--only-trees`` is given for a target without trees.
     """
     language_model, path = given.get("lm_model"), options.get("lm_path")
     if language_model is not None:
@@ -102,4 +105,13 @@ def extras_of(
         options.get("nbest", 1),
         language_model,
         given.get("lm_weight", options.get("lm_weight", 0.0)),
+        _tree_tokens(task) if task.cfg.only_trees else None,
     )
+
+
+def _tree_tokens(task: TranslationTask) -> TreeTokens:
+    source, target = task.source_dictionary, task.target_dictionary
+    try:
+        return TreeTokens.of(source.symbols, target.symbols, target.nspecial, target.eos())
+    except ValueError as error:
+        raise Refusal(f"--only-trees: {error}") from None

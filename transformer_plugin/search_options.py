@@ -28,6 +28,7 @@ PAPER_SEARCH = {
     "unkpen": 0,
     "sampling": False,
     "lm_path": None,
+    "only_trees": False,
 }
 
 # Options that only fairseq's search supports, and their values when they are not in use.

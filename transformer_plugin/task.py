@@ -205,12 +205,15 @@ class VaswaniTranslationTask(ValidationScores):
         limit = f"source + {self.cfg.max_len_own}"
         if options["max_len_a"] >= 0:
             limit = f"{options['max_len_a']:g} x longest source + {options.get('max_len_b', 200)}"
-        found = {**PAPER_SEARCH, **options, **rules, "longest": limit}
+        rest = {"longest": limit, "only_trees": self.cfg.only_trees}
+        found = {**PAPER_SEARCH, **options, **rules, **rest}
         _log_deviations("search ", decoding_deviations(found, PAPER_SEARCH))
 
     def _build_stock_generator(
         self, models: Sequence[nn.Module], args: Any, reasons: list[str], *rest: Any
     ) -> nn.Module:
+        if self.cfg.only_trees:
+            raise Refusal(f"--only-trees: fairseq's search, needed for {reasons[0]}, has no trees")
         # Deviation: options that the plugin's search lacks use fairseq's search and its rules.
         logger.info(
             "fairseq's own search is used, with its length penalty and stop rule, because of: %s",

@@ -55,6 +55,10 @@ class VaswaniTranslationConfig(TranslationConfig):
             " for parsing in 6.3), unless --max-len-a is set"
         },
     )
+    only_trees: bool = field(
+        default=False,
+        metadata={"help": "of a parser (6.3): search only trees of the sentence"},
+    )
     decode_precision: Optional[DecodePrecision] = field(
         default=None,
         metadata={

@@ -89,6 +89,12 @@ def test_what_a_command_would_not_find(tmp_path):
     "words, message",
     [
         (["--print-alignment", "soft"], "fairseq-interactive prints only hard alignments"),
+        (["--only-trees"], "--only-trees: the target language has no tokens X and /X"),
+        pytest.param(
+            ["--only-trees", "--match-source-len"],
+            "--only-trees: fairseq's search, needed for match_source_len, has no trees",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             ["--prefix-size", "2"],
             "use transformer-plugin translate --prefix",

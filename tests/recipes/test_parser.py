@@ -36,7 +36,7 @@ def parser(tmp_path_factory):
             text = "".join(tree(rng) for _ in range(count))
             (folder / f"gum/{name}/{i:02}.ptb").write_text(text)
     knobs = {"RUNS": str(folder), "TREES": str(folder / "gum"), "VOCAB_SIZE": "40",
-             "ARCH": "vaswani_tiny", "MAX_EPOCH": "14", "DROPOUT": "0", "WARMUP_UPDATES": "100",
+             "ARCH": "vaswani_tiny", "SUBSTITUTIONS": "1", "MAX_EPOCH": "8", "DROPOUT": "0", "WARMUP_UPDATES": "100",
              "AVERAGE": "1",
              "MAX_TOKENS": "600", "BEAM": "4", "LR_FACTOR": "0.3"}  # fmt: skip
     done = subprocess.run([REPO / "recipes/run.sh", "parsing_gum"], env=environment(**knobs),
@@ -47,7 +47,7 @@ def parser(tmp_path_factory):
 
 def test_a_small_grammar_is_learnt(parser):
     score = json.loads((parser / "parsing_gum/score.json").read_text())
-    assert score["sentences"] == 30 and score["no_tree"] <= 1 and score["f1"] > 90
+    assert score["sentences"] == 30 and score["no_tree"] == 0 and score["f1"] > 90
     manifest = json.loads((parser / "parsing_gum/manifest.json").read_text())
     assert manifest["stages"]["score"][-1]["scores"] == score
     data = manifest["stages"]["prepare"][-1]["data"]

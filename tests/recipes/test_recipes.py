@@ -125,6 +125,7 @@ def test_every_command_of_a_parser_parses(name, monkeypatch):
         options.parse_args_and_arch(options.get_generation_parser(), generate[1:])
     )
     assert (cfg.generation.beam, cfg.generation.lenpen, cfg.task.max_len_own) == (21, 0.3, 300)
+    assert cfg.task.only_trees == (name != "parsing_wsj")
     assert "--remove-bpe" not in generate and score[1] == "parseval"
     assert "/data/trees" in printed[0]
     assert "TREES is not set" in recipe("prepare.sh", name, status=2).stderr

@@ -181,7 +181,11 @@ def _configuration(args: argparse.Namespace) -> Any:
     for name in names:
         if (value := getattr(args, name, None)) is not None:
             words += [f"--{name.replace('_', '-')}={value}"]
-    words += [f"--{name}" for name in ("cpu", "sampling") if getattr(args, name, False)]
+    words += [
+        f"--{name}"
+        for name in ("cpu", "sampling", "only-trees")
+        if getattr(args, name.replace("-", "_"), False)
+    ]
     if getattr(args, "print_alignment", False) or getattr(args, "replace_unk", None) is not None:
         words.append("--print-alignment")
     parser = options.get_interactive_generation_parser()

@@ -1,0 +1,106 @@
+"""With --only-trees each hypothesis is a tree of its sentence, and the likeliest tree is found."""
+
+import contextlib
+import itertools
+import math
+
+import pytest
+import torch
+
+from transformer_plugin.modules.length_penalty import gnmt_length_penalty
+from transformer_plugin.parsing.linear_trees import NotATree, rebuilt
+from transformer_plugin.search.beam_search import beam_search
+from transformer_plugin.search.next_tokens import Rules
+from transformer_plugin.search.sampling import Sampling
+from transformer_plugin.search.scorers import Scores
+from transformer_plugin.search.tree_scorer import TreeScorer, TreeTokens
+
+pytest.importorskip("nltk")
+EOS, PAD, UNK = 2, 1, 3
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+SOURCE = [*SPECIAL, "▁a", "▁b", "c", "▁"]
+TARGET = [*SPECIAL, "S", "/S", "NN", "NP", "/NP", "/", "NP*"]
+WORDS = ("NN", "/", "NP*")  # parts of speech
+
+
+class Table:
+    """Log-probabilities of a token given the one before it, as of a model."""
+
+    def __init__(self, seed, certain=1.0):
+        torch.manual_seed(seed)
+        self.log_p = torch.log_softmax(certain * torch.randn(len(TARGET), len(TARGET)), 1)
+
+    def step(self, tokens):
+        yield Scores(slice(0, tokens.numel()), self.log_p[tokens.flatten()].clone())
+
+    def reorder(self, parents):
+        pass
+
+    def select(self, sentences):
+        pass
+
+
+def tokens_of():
+    return TreeTokens.of(SOURCE, TARGET, len(SPECIAL), EOS)
+
+
+def search(table, sentences, max_lengths, beam_size, **fields):
+    rules = Rules(beam_size, lambda n: gnmt_length_penalty(n, 0.0), fields.pop("stop", "bound"),
+                  EOS, PAD, UNK, **fields)  # fmt: skip
+    width = max(map(len, sentences))
+    source = torch.tensor([[*ids, *[PAD] * (width - len(ids))] for ids in sentences])
+    longest = torch.tensor(max_lengths)
+    return beam_search(TreeScorer(table, tokens_of(), source, longest), longest, rules)
+
+
+def symbols(hypothesis):
+    return [TARGET[i] for i in hypothesis.tokens.tolist()[:-1]]
+
+
+SENTENCES = [[4, 6, 5, 2], [5, 2], [7, 6, 4, 4, 4, 5, 2]]  # of 2, 1 and 5 words
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("beam_size", [1, 2, 6])
+@pytest.mark.parametrize("more", [0, 1, 2, 9])
+def test_every_hypothesis_is_a_tree(seed, beam_size, more):
+    """Even if there is room for few tokens beside the parts of speech."""
+    limits = [2 + more, 1 + more, 5 + more]
+    found = search(Table(seed, 3.0), SENTENCES, limits, beam_size)
+    for beam, words, limit in zip(found, ([*"ab"], ["b"], [*"aaaab"]), limits, strict=True):
+        assert beam
+        for each in beam:
+            assert len(symbols(each)) <= limit and each.score.isfinite()
+            assert rebuilt(symbols(each), words).leaves() == words
+
+
+def test_draws_are_trees():
+    draws = {"stop": "first-finished", "sampling": Sampling()}
+    for beam in search(Table(0), SENTENCES, [12, 12, 12], 5, **draws):
+        for each in beam:
+            rebuilt(symbols(each), ["w"] * sum(token in WORDS for token in symbols(each)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_likeliest_tree_is_found_with_the_models_probability(seed):
+    """Among all sequences of up to six tokens for two words."""
+    table = Table(seed)
+    scores = {}
+    for length in range(1, 7):
+        for ids in itertools.product(range(len(SPECIAL), len(TARGET)), repeat=length):
+            tokens = [TARGET[i] for i in ids]
+            with contextlib.suppress(NotATree):
+                rebuilt(tokens, ["a", "b"])
+                if sum(token in WORDS for token in tokens) == 2:
+                    path = itertools.pairwise([EOS, *ids, EOS])
+                    scores[ids] = sum(float(table.log_p[a, b]) for a, b in path)
+    best = max(scores, key=scores.get)
+    (beam,) = search(table, [[4, 6, 5, 2]], [6], 400)
+    assert tuple(beam[0].tokens.tolist()[:-1]) == best
+    assert math.isclose(float(beam[0].score), scores[best], rel_tol=1e-5)
+    assert {tuple(each.tokens.tolist()[:-1]) for each in beam} <= set(scores)
+
+
+def test_a_translation_is_refused():
+    with pytest.raises(ValueError, match="no tokens X and /X"):
+        TreeTokens.of(SOURCE, [*SPECIAL, "Haus", "/", "und"], len(SPECIAL), EOS)
