@@ -29,6 +29,14 @@ def test_last_by_updates(tmp_path):
         last_checkpoints(tmp_path, 5, "updates")
 
 
+def test_a_training_that_ended_before_its_first_interval(tmp_path):
+    write(tmp_path, "checkpoint_last.pt", 368, save_interval_updates=1000)
+    write(tmp_path, "checkpoint_best.pt", 322, save_interval_updates=1000)
+    assert names(tmp_path, 5, "updates", allow_fewer=True) == ["checkpoint_last.pt"]
+    with pytest.raises(CheckpointError, match="there are 0 checkpoints by updates, not 5"):
+        last_checkpoints(tmp_path, 5, "updates")
+
+
 @pytest.mark.parametrize("old_header", [False, True])
 def test_intervals_that_end_with_an_epoch(tmp_path, old_header):
     """What stock fairseq leaves of an interval of 5 updates, in epochs of 10."""

@@ -36,8 +36,8 @@ def parser(tmp_path_factory):
             text = "".join(tree(rng) for _ in range(count))
             (folder / f"gum/{name}/{i:02}.ptb").write_text(text)
     knobs = {"RUNS": str(folder), "TREES": str(folder / "gum"), "VOCAB_SIZE": "40",
-             "ARCH": "vaswani_tiny", "SUBSTITUTIONS": "1", "MAX_EPOCH": "8", "DROPOUT": "0", "WARMUP_UPDATES": "100",
-             "AVERAGE": "1",
+             "ARCH": "vaswani_tiny", "SUBSTITUTIONS": "0", "MAX_EPOCH": "14", "DROPOUT": "0",
+             "WARMUP_UPDATES": "100", "AVERAGE": "1",
              "MAX_TOKENS": "600", "BEAM": "4", "LR_FACTOR": "0.3"}  # fmt: skip
     done = subprocess.run([REPO / "recipes/run.sh", "parsing_gum"], env=environment(**knobs),
                           capture_output=True, text=True)  # fmt: skip

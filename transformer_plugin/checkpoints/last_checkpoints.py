@@ -46,7 +46,8 @@ def last_checkpoints(
         by: ``updates`` (checkpoint_EPOCH_UPDATES.pt; if fairseq saved none because an interval
             ended with an epoch, checkpointEPOCH.pt or checkpoint_last.pt of that update) or
             ``epochs`` (checkpointEPOCH.pt).
-        allow_fewer: if there are fewer, return all (at least one) and log a warning.
+        allow_fewer: if there are fewer, return all and log a warning; if there is none by updates,
+            checkpoint_last.pt.
 
     Raises:
         CheckpointError: there are fewer, or one between them is missing.
@@ -60,6 +61,8 @@ def last_checkpoints(
         for saved in [*_saved(folder, "epochs"), *([last] if last else [])]:
             if saved.updates and saved.updates % interval == 0:
                 numbered.setdefault(saved.updates, saved.path)
+        if not numbered and last and allow_fewer:  # training ended before the first interval
+            numbered[last.updates] = last.path
         numbered = dict(sorted(numbered.items()))
     if len(numbered) < count:
         are = "is 1 checkpoint" if len(numbered) == 1 else f"are {len(numbered)} checkpoints"
