@@ -102,7 +102,7 @@ def test_a_model_in_float64_is_searched():
     def found(dtype, **drawn):
         table = Table(6, 1)
         table.log_p = table.log_p.to(dtype)
-        return [h for hs in beam_search(table, torch.tensor([4, 2]), rules(3, **drawn)) for h in hs]
+        return beam_search(table, torch.tensor([4]), rules(3, **drawn))[0]
 
     for one, other in zip(found(torch.float64), found(torch.float32), strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
