@@ -29,13 +29,14 @@ from .search_options import (
     rules_of,
 )
 from .task_config import VaswaniTranslationConfig
+from .trained_dictionaries import TrainedDictionaries
 from .validation_scores import ValidationScores
 
 logger = logging.getLogger(__name__)
 
 
 @register_task("vaswani_translation", dataclass=VaswaniTranslationConfig)
-class VaswaniTranslationTask(ValidationScores):
+class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
     """Translation of one language into another."""
 
     before_setup: ClassVar[Callable[[], None]] = staticmethod(lambda: None)  # set by training/
@@ -76,16 +77,11 @@ class VaswaniTranslationTask(ValidationScores):
 
     def load_dataset(self, split: str, *rest: Any, **options: Any) -> None:
         """As in fairseq, after a check that the data fits the dictionaries."""
-        languages = (self.cfg.source_lang, self.cfg.target_lang)
         if self._from_checkpoint:
             check_before_loading(
-                self._whole_cfg().get("generation", {}), self.cfg.data, languages[1]
+                self._whole_cfg().get("generation", {}), self.cfg.data, self.cfg.target_lang
             )
-        check_symbols(
-            self.cfg.data,
-            split,
-            dict(zip(languages, (self.src_dict, self.tgt_dict), strict=True)),
-        )
+        check_symbols(self.cfg.data, split, self.dictionaries())
         super().load_dataset(split, *rest, **options)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:

@@ -8,6 +8,7 @@ from typing import Any
 from fairseq.data import Dictionary, data_utils
 
 from ..checkpoint_error import CheckpointError
+from ..trained_dictionaries import check_dictionaries
 
 
 def languages(state: dict[str, Any], data: str | Path) -> tuple[str, str]:
@@ -44,12 +45,13 @@ def dictionary_symbols(state: dict[str, Any], data: str | Path) -> dict[str, lis
         path = Path(data) / f"dict.{language}.txt"
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such dictionary; give --data the run's data-bin")
-        symbols = list(Dictionary.load(str(path)).symbols)
+        dictionary = Dictionary.load(str(path))
         rows = state["model"][f"{side}.embed_tokens.weight"].size(0)
-        if len(symbols) != rows:
+        if len(dictionary) != rows:
             raise CheckpointError(
-                f"{path}: {len(symbols)} symbols, but the model's {side} has {rows}: give --data"
+                f"{path}: {len(dictionary)} symbols, but the model's {side} has {rows}: give --data"
                 " the folder that the model was trained on"
             )
-        found[side] = symbols
+        check_dictionaries(state.get("task_state"), {language: dictionary}, data)
+        found[side] = list(dictionary.symbols)
     return found

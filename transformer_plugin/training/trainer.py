@@ -34,6 +34,7 @@ from .moving_average import TiedEMA
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
 from .run_lock import hold_lock
+from .task_state import load_task_state
 from .time_left import TimeLeft
 from .update_size import log_update_size, update_size
 
@@ -87,6 +88,7 @@ class SafeTrainer(Trainer):
         try:
             if self.data_parallel_rank == 0:
                 check_base(filename, self.cfg, self.task)
+                load_task_state(filename, self.task)
             extra_state = super().load_checkpoint(filename, *rest, **options)
         except (CheckpointError, OSError):
             raise

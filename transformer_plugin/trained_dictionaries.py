@@ -1,0 +1,76 @@
+"""Checks that data has the dictionaries that a model was trained with.
+
+A dictionary of the same size but with other words, or with the same words in another order, fits
+the shapes of the model: without this check its translations would be nonsense.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from fairseq.data import Dictionary
+from fairseq.tasks.translation import TranslationTask
+
+from .checkpoint_error import CheckpointError
+
+_NAME = "dictionaries"  # in a checkpoint's task_state
+
+
+def dictionary_state(dictionaries: Mapping[str, Dictionary]) -> dict[str, Any]:
+    """What a checkpoint keeps of the dictionaries: the sha256 of their symbols, in order.
+
+    Args:
+        dictionaries: by language.
+    """
+    sums = {
+        language: hashlib.sha256("\n".join(dictionary.symbols).encode()).hexdigest()
+        for language, dictionary in dictionaries.items()
+    }
+    return {_NAME: sums}
+
+
+def check_dictionaries(
+    task_state: Mapping[str, Any] | None, dictionaries: Mapping[str, Dictionary], data: object
+) -> None:
+    """Compares dictionaries with those of a checkpoint, if it has kept them.
+
+    Args:
+        task_state: of the checkpoint.
+        dictionaries: by language. A language that the model does not know is not compared.
+        data: their folder, for the message.
+
+    Raises:
+        CheckpointError: a dictionary differs.
+    """
+    trained = (task_state or {}).get(_NAME) or {}
+    for language, found in dictionary_state(dictionaries)[_NAME].items():
+        if trained.get(language, found) != found:
+            raise CheckpointError(
+                f"the model was trained with another dictionary than {data}/dict.{language}.txt,"
+                " perhaps before the data was prepared again: give it the data that it was"
+                " trained on, or train anew in another folder"
+            )
+
+
+class TrainedDictionaries(TranslationTask):
+    """A translation task whose checkpoints keep what identifies its dictionaries."""
+
+    def dictionaries(self) -> dict[str, Dictionary]:
+        """The dictionaries of source and target, by language."""
+        languages = (self.cfg.source_lang, self.cfg.target_lang)
+        return dict(zip(languages, (self.src_dict, self.tgt_dict), strict=True))
+
+    def state_dict(self) -> dict[str, Any]:
+        """What fairseq saves of a task in a checkpoint."""
+        return {**super().state_dict(), **dictionary_state(self.dictionaries())}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes what a checkpoint has of ``state_dict``.
+
+        Raises:
+            CheckpointError: the checkpoint's model was trained with other dictionaries.
+        """
+        check_dictionaries(state_dict, self.dictionaries(), self.cfg.data)
+        super().load_state_dict(state_dict)
