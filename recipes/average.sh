@@ -7,6 +7,7 @@ begin "$@"
 
 : "${AVERAGE:=5}"      # section 6.1
 : "${SAVE_UPDATES:=}"  # set where checkpoints are saved by updates
+positive AVERAGE ${SAVE_UPDATES:+SAVE_UPDATES}
 by=epochs
 [[ -z $SAVE_UPDATES ]] || by=updates
 

@@ -8,7 +8,7 @@ begin "$@"
 : "${BEAM:=4}"         # section 6.1
 : "${ALPHA:=0.6}"      # section 6.1
 : "${EVALUATE:=test}"  # the set to translate
-whole_numbers BEAM
+positive BEAM
 decimals ALPHA
 ((BEAM)) || die "BEAM is 0: expected 1 at least"
 case ${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
@@ -21,6 +21,7 @@ esac
 marks=(--remove-bpe "$marks")
 [[ -z ${TREEBANK:-} ]] || marks=()
 trees=()
+switches ONLY_TREES
 [[ $ONLY_TREES == 0 ]] || trees=(--only-trees)
 
 find_gpus

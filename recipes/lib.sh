@@ -108,9 +108,10 @@ find_base() {
     [[ -d $BASE_DATA/subwords && -d $BASE_DATA/data-bin ]] ||
         die "$BASE_DATA has no subwords/ and data-bin/: set BASE_DATA to the folder that has those" \
             "of BASE"
-    [[ ! $BASE_DATA -ef $RUN_DIR ]] ||
-        die "BASE is a checkpoint of this run: set RUNS to another folder, or give the new run an" \
-            "experiment of its own in recipes/experiments/"
+    [[ ! $BASE_DATA -ef $RUN_DIR && ! $BASE_DATA -ef $DATA_DIR ]] ||
+        die "BASE is a checkpoint of this run, or of one on the same data, which would be prepared" \
+            "again: set RUNS to another folder, or give the new run an experiment of its own in" \
+            "recipes/experiments/"
     [[ ! -e $BASE_DATA/subwords/joint.codes ]] || kind=moses-bpe
     [[ ${SUBWORDS:=$kind} == "$kind" ]] || die "SUBWORDS is '$SUBWORDS', and that of BASE is $kind"
 }
@@ -124,6 +125,23 @@ whole_numbers() {
     local name
     for name in "$@"; do
         [[ ${!name} =~ ^(0|[1-9][0-9]{0,14})$ ]] || die "$name is '${!name}': expected a whole number"
+    done
+}
+
+# positive NAME...: stop unless each of these variables is a whole number above 0.
+positive() {
+    local name
+    whole_numbers "$@"
+    for name in "$@"; do
+        ((${!name})) || die "$name is 0: expected 1 at least"
+    done
+}
+
+# switches NAME...: stop unless each of these variables is 0 or 1.
+switches() {
+    local name
+    for name in "$@"; do
+        [[ ${!name} == [01] ]] || die "$name is '${!name}': expected 0 or 1"
     done
 }
 

@@ -28,6 +28,7 @@ case $SUBWORDS in
 esac
 : "${MAX_LENGTH:=${defaults[0]}}"  # words of a training sentence
 : "${MAX_RATIO:=${defaults[1]}}"   # words of the longer side to the shorter
+switches LOWERCASE
 [[ $LOWERCASE == 0 ]] || form+=(--lowercase)
 
 workers=(${WORKERS:+--workers "$WORKERS"})

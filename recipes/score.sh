@@ -21,7 +21,9 @@ fi
 flags=()
 [[ -z $COMET_PYTHON ]] ||
     flags+=(--comet-python "$COMET_PYTHON" --source "$DATA_DIR/raw/$EVALUATE.$SOURCE")
-[[ ${LOWERCASE:-0} == 0 ]] || flags+=(--lowercase)
+: "${LOWERCASE:=0}"     # 1: in lower case, as recipes/prepare.sh had it
+switches LOWERCASE
+[[ $LOWERCASE == 0 ]] || flags+=(--lowercase)
 stage score --output "$RUN_DIR/score.json" --input "$RUN_DIR/hypotheses.txt" \
     --input "$DATA_DIR/raw/$EVALUATE.$TARGET" -- transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \
     --reference "$DATA_DIR/raw/$EVALUATE.$TARGET" --output "$RUN_DIR/score.json" \

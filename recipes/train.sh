@@ -26,14 +26,14 @@ needs SOURCE TARGET ARCH
 # shellcheck source=recipes/processes.sh
 . "$REPO/recipes/processes.sh"
 : "${PRECISION:=$half}"  # fp32 on a CPU, bf16 on a GPU, fp16 on one before Ampere
-whole_numbers ${MAX_TOKENS:+MAX_TOKENS} ${UPDATE_TOKENS:+UPDATE_TOKENS} \
+positive ${MAX_TOKENS:+MAX_TOKENS} ${UPDATE_TOKENS:+UPDATE_TOKENS} \
     ${MAX_EPOCH:+MAX_EPOCH} ${MAX_UPDATE:+MAX_UPDATE}
 [[ -n ${MAX_TOKENS:-} || -z $UPDATE_TOKENS ]] || choose_batch
 needs MAX_TOKENS
-whole_numbers WARMUP_UPDATES AVERAGE SEED ${SAVE_UPDATES:+SAVE_UPDATES} ${PATIENCE:+PATIENCE}
+whole_numbers WARMUP_UPDATES SEED
+positive AVERAGE ${SAVE_UPDATES:+SAVE_UPDATES} ${PATIENCE:+PATIENCE}
 decimals LR_FACTOR
 fractions ${DROPOUT:+DROPOUT} ${LABEL_SMOOTHING:+LABEL_SMOOTHING}
-((MAX_TOKENS)) || die "MAX_TOKENS is 0: expected 1 at least"
 [[ -n $MAX_EPOCH$MAX_UPDATE ]] || die "neither MAX_EPOCH nor MAX_UPDATE is set: set one of them"
 flags=(${device_flags[@]+"${device_flags[@]}"})
 learning=()

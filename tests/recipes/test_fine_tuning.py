@@ -108,6 +108,7 @@ def test_a_run_that_is_continued_must_fine_tune(base, knobs, tmp_path):
         ({"BASE": "/nowhere.pt"}, "BASE is '/nowhere.pt': no such checkpoint"),
         ({"SUBWORDS": "moses-bpe"}, "SUBWORDS is 'moses-bpe', and that of BASE is sentencepiece"),
         ({"RUNS": "BASE"}, "BASE is a checkpoint of this run"),
+        ({"RUNS": "BASE", "SYSTEM": "lstm"}, "BASE is a checkpoint of this run"),
         ({"BASE_DATA": "/tmp"}, "/tmp has no subwords/ and data-bin/: set BASE_DATA"),
     ],
 )

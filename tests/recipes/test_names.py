@@ -40,6 +40,23 @@ def test_what_is_no_number_is_refused_before_arithmetic(tmp_path, variable, valu
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize(
+    "variable",
+    ["MAX_EPOCH", "MAX_UPDATE", "MAX_TOKENS", "AVERAGE", "SAVE_UPDATES", "PATIENCE", "BEAM"],
+)
+def test_no_epoch_and_no_checkpoint_are_refused_before_anything_begins(variable):
+    """fairseq takes 0 epochs as no limit; without checkpoints a run would fail at its end."""
+    line = refused("run", "toy", "--dry-run", **{variable: "0"})
+    assert line == f"run.sh: {variable} is 0: expected 1 at least"
+
+
+@pytest.mark.parametrize("variable, verb", [("LOWERCASE", "prepare"), ("LOWERCASE", "score"),
+                                            ("ONLY_TREES", "generate")])  # fmt: skip
+def test_a_switch_is_0_or_1(variable, verb):
+    line = refused(verb, "toy", "--dry-run", **{variable: "no"})
+    assert line == f"{verb}.sh: {variable} is 'no': expected 0 or 1"
+
+
 @pytest.mark.parametrize("verb", ["run", "generate"])
 def test_a_recipe_refuses_a_misspelt_variable(verb):
     assert "did you mean GPUS?" in refused(verb, "toy", "--dry-run", GPU="2")
