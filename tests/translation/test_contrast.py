@@ -120,7 +120,7 @@ def test_accuracies_by_category_and_distance():
 def test_lingeval97_is_read_as_it_is(tmp_path):
     errors = [
         {"type": "np_agreement", "contrastive": "Der B", "distance": 2, "frequency": 20},
-        {"type": "polarity", "contrastive": "Die B nicht"},
+        {"type": "polarity", "contrastive": "Die B nicht", "distance": None},
     ]
     (tmp_path / "x.json").write_text(
         json.dumps(
@@ -152,6 +152,9 @@ def test_lingeval97_is_read_as_it_is(tmp_path):
     ("[{]", "1: not JSON"),
     ('[{"source": "a", "reference": "b"}]', "sentence 1: expected source, reference, and errors"),
     ("[]", "no pairs"),
+    (HEADER + "a\tb\tc\tall\t1\n", "2: category 'all' names the total"),
+    (json.dumps([{"source": 1, "reference": "b", "errors": [{"type": "t", "contrastive": "c"}]}]),
+     "sentence 1: 'source' is 1: expected text"),
 ])  # fmt: skip
 def test_wrong_files_are_refused_by_line(text, message, tmp_path, capsys):
     (tmp_path / "pairs").write_text(text)

@@ -99,6 +99,8 @@ def test_wrong_arguments_are_named(model, run_folder):
         model.attention(["the cat"])
     with pytest.raises(ValueError, match="beam 4, nbest 5: expected 1 <= nbest <= beam"):
         model.translate(["the cat"], nbest=5)
+    with pytest.raises(ValueError, match="alpha nan: expected a finite number"):
+        model.translate(["the cat"], alpha=float("nan"))
     with pytest.raises(ValueError, match="1 sources, 2 targets"):
         model.score(["the cat"], ["a", "b"])
     with pytest.raises(ValueError, match="the sentence is empty"):

@@ -77,12 +77,13 @@ def _of_json(path: Path, text: str) -> Iterator[Pair]:
     try:
         for number, sentence in enumerate(json.loads(text), start=1):
             for error in sentence["errors"]:
+                distance = error.get("distance")
                 cells = {
                     "source": sentence["source"],
                     "right": sentence["reference"],
                     "wrong": error["contrastive"],
                     "category": error["type"],
-                    "distance": str(error.get("distance", "")),
+                    "distance": "" if distance is None else str(distance),
                 }
                 yield _pair(cells, f"{path}, sentence {number}")
     except json.JSONDecodeError as error:
@@ -103,7 +104,12 @@ def _pair(cells: dict[str, Any], place: str) -> Pair:
 
 def _check(pair: Pair) -> None:
     for name in ("source", "right", "wrong", "category"):
-        if not getattr(pair, name).strip():
+        value = getattr(pair, name)
+        if not isinstance(value, str):
+            raise ValueError(f"{pair.place}: '{name}' is {value!r}: expected text")
+        if not value.strip():
             raise ValueError(f"{pair.place}: '{name}' is empty")
+    if pair.category == "all":
+        raise ValueError(f"{pair.place}: category 'all' names the total: rename it")
     if pair.right.split() == pair.wrong.split():
         raise ValueError(f"{pair.place}: the right and the wrong translation are the same")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,11 +106,13 @@ class TranslationModel:
 
         Raises:
             TypeError: ``sentences`` is one string.
-            ValueError: ``beam`` or ``nbest`` is out of range.
+            ValueError: ``beam``, ``nbest`` or ``alpha`` is out of range.
         """
         _check_sentences(sentences)
         if beam < 1 or not 1 <= nbest <= beam:
             raise ValueError(f"beam {beam}, nbest {nbest}: expected 1 <= nbest <= beam")
+        if not math.isfinite(alpha):
+            raise ValueError(f"alpha {alpha}: expected a finite number")
         translator = self._translator(beam, nbest, alignments, alpha)
         found = translator.n_best(sentences, nbest)
         return [self._with_alternatives(ranked, alignments) for ranked in found]
