@@ -7,6 +7,7 @@ import json
 import pytest
 
 from transformer_plugin.cli import main
+from transformer_plugin.reports.summary import summary
 
 INNER = (
     "2026-01-01 00:00:00 | INFO | train_inner | epoch 001:    1 / 9 loss=9, wps={}, ups=1,"
@@ -52,3 +53,13 @@ def test_an_unfinished_run_is_named(finished_run, capsys):
     (finished_run / "score.json").unlink()
     assert main(["summary", str(finished_run)]) == 2
     assert "score.json" in capsys.readouterr().err
+
+
+def test_a_run_on_data_of_another_folder_names_both(finished_run, tmp_path_factory):
+    """As runs of SEEDS and SYSTEM do."""
+    run = tmp_path_factory.mktemp("seed1")
+    for name in ("hypotheses.txt", "score.json", "train.log"):
+        (finished_run / name).rename(run / name)
+    printed = summary(run, finished_run, "test", 3, "toy", with_scores=False)
+    model = f"--data {finished_run} --path {run}/checkpoints/averaged.pt"
+    assert f"transformer-plugin attention {model} --output {run}/attention.html" in printed

@@ -102,10 +102,13 @@ def _next(run: Path, data: Path, experiment: str, sentence: str) -> list[str]:
     knobs = f"DATA_DIR={shlex.quote(shown_path(data))} CHECKPOINT={folder}/checkpoints/averaged.pt "
     if folder == f"runs/{experiment}":
         knobs = ""
+    model = folder
+    if data != run:  # of one of several runs on the same data
+        model = f"{shlex.quote(shown_path(data))} --path {folder}/checkpoints/averaged.pt"
     return [
         f"  echo {shlex.quote(sentence)} | {knobs}recipes/translate.sh {experiment}",
         "  . .venv/bin/activate",
         f"  transformer-plugin report {folder}  # curves, and the best and worst translations",
-        f"  transformer-plugin attention --data {folder} --output {folder}/attention.html",
+        f"  transformer-plugin attention --data {model} --output {folder}/attention.html",
         "more: docs/tutorial.md",
     ]

@@ -83,11 +83,7 @@ def _remedy(missing: Path) -> str:
     known = sorted(path.name for path in missing.parent.glob("*.pt"))
     if known:
         return f"the folder has {', '.join(known)}"
-    experiment = missing.absolute().parent.parent.name
-    return (
-        f"train and average first (recipes/run.sh {experiment} --to average, with RUNS as it is"
-        " here)"
-    )
+    return "train and average first (recipes/run.sh EXPERIMENT --to average), or name another"
 
 
 def load_translator(args: argparse.Namespace) -> Translator:
