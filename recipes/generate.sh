@@ -10,7 +10,6 @@ begin "$@"
 : "${EVALUATE:=test}"  # the set to translate
 positive BEAM
 decimals ALPHA
-((BEAM)) || die "BEAM is 0: expected 1 at least"
 case ${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
     sentencepiece) marks=sentencepiece undo=() ;;
     moses-bpe) marks=subword_nmt undo=(--detokenise "$TARGET") ;;

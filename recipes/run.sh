@@ -54,13 +54,15 @@ done
 ((first <= last)) || die "--from ${STAGES[first]} comes after --to ${STAGES[last]}"
 begin "$experiment"
 if [[ -n $SEEDS && -z ${SEED:-} ]]; then
-    for seed in $SEEDS; do
+    read -ra seeds <<< "$SEEDS"
+    for seed in "${seeds[@]}"; do
         whole_numbers seed
         stage "seed$seed" --env "SEED=$seed" -- "$REPO/recipes/run.sh" "$experiment" \
             --from "${STAGES[first]}" --to "${STAGES[last]}"
     done
     if [[ ${STAGES[last]} == score && -z ${TREEBANK:-} ]]; then
-        stage compare -- transformer-plugin compare "$RUN_DIR" --output "$RUN_DIR/comparison.json"
+        stage compare -- transformer-plugin compare "$RUN_DIR" --seeds "${seeds[@]}" \
+            --output "$RUN_DIR/comparison.json"
     fi
     perform
 fi

@@ -57,6 +57,7 @@ def test_80_requests_of_8_clients_are_answered(service, translator):
         ({"text": 3}, 400, "expected {"),
         ({"text": "cat", "attention": "yes"}, 400, "true or false"),
         ({"text": "cat", "nbest": 5}, 400, "from 1 to 4"),
+        ({"text": "cat", "n_best": 2}, 400, "unknown: n_best; known: text, attention, nbest"),
         ({"text": "cat", "nbest": True}, 400, "from 1 to 4"),
         (b'{"text": "\\ud800"}', 400, "surrogate"),
     ],

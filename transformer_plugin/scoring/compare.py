@@ -21,6 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "runs", type=Path, nargs="+", metavar="RUN", help="folder of a scored run, or of the"
         " runs of several seeds, or a file of translations; the first is the baseline"
     )  # fmt: skip
+    parser.add_argument("--seeds", type=int, nargs="+", metavar="N", help="only these of the runs'"
+                        " seeds (default all)")  # fmt: skip
     parser.add_argument("--reference", type=Path, help="default: the one in the runs' score.json")
     parser.add_argument("--lowercase", action="store_true", help="ignore case; only for files")
     parser.add_argument("--test", choices=[*TESTS, "both"], default="both", help="paired bootstrap"
@@ -40,7 +42,7 @@ def main(args: argparse.Namespace) -> None:
     if args.samples < 0:
         raise ValueError("--samples must be at least 1")
     tests = list(TESTS) if args.test == "both" else [args.test]
-    comparison = compare(args.runs, args.reference, args.lowercase, tests, args.samples)
+    comparison = compare(args.runs, args.reference, args.lowercase, tests, args.samples, args.seeds)
     if args.output:
         with atomic_write(args.output) as file:
             file.write(json.dumps(comparison, indent=1) + "\n")
@@ -53,11 +55,12 @@ def compare(
     lowercase: bool = False,
     tests: Sequence[str] = tuple(TESTS),
     samples: int = 0,
+    seeds: Sequence[int] | None = None,
 ) -> dict[str, Any]:
     """Compares systems.
 
     Args:
-        runs: see ``read_systems``.
+        runs, seeds: see ``read_systems``.
         samples: number for each test; 0: sacrebleu's defaults.
 
     Returns:
@@ -68,7 +71,7 @@ def compare(
         OSError: a file is missing.
         ValueError: the runs cannot be compared; the message gives the reason.
     """
-    systems, test_set = read_systems(runs, reference, lowercase)
+    systems, test_set = read_systems(runs, reference, lowercase, seeds)
     lines, lowercase = test_set.references, test_set.lowercase
     scores = seed_scores(systems, lines, lowercase)
     return {

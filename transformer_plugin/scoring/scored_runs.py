@@ -35,7 +35,10 @@ def described(reference: Path) -> dict[str, str]:
 
 
 def read_systems(
-    runs: Sequence[Path], reference: Path | None = None, lowercase: bool = False
+    runs: Sequence[Path],
+    reference: Path | None = None,
+    lowercase: bool = False,
+    seeds: Sequence[int] | None = None,
 ) -> tuple[list[System], TestSet]:
     """The systems in ``runs``, each of which is one of
 
@@ -47,6 +50,7 @@ def read_systems(
     Args:
         reference: None = the one in the runs' score.json.
         lowercase: ignore case; for runs, score.json decides.
+        seeds: only these of the folders ``seed1``, ``seed2``, ...; None = all.
 
     Raises:
         OSError: a file is missing.
@@ -55,7 +59,7 @@ def read_systems(
     for run in runs:
         if not run.exists():
             raise FileNotFoundError(f"{run}: no such run; expected runs/EXPERIMENT or a text file")
-    places = [seed_folders(run) for run in runs]
+    places = [seed_folders(run, seeds) for run in runs]
     flat = [folder for folders in places for folder in folders]
     if len(set(map(Path.resolve, flat))) < len(flat):
         raise ValueError("a run is given twice: give different runs")
@@ -67,9 +71,16 @@ def read_systems(
     return systems, test_set
 
 
-def seed_folders(run: Path) -> list[Path]:
+def seed_folders(run: Path, seeds: Sequence[int] | None = None) -> list[Path]:
     """The folders ``seed1``, ``seed2``, ... in ``run`` or in ``run/seeds``, in this order; or
-    ``run`` itself."""
+    ``run`` itself.
+
+    Args:
+        seeds: only these; None = all.
+
+    Raises:
+        FileNotFoundError: one of ``seeds`` is missing.
+    """
     if (run / "hypotheses.txt").exists():
         return [run]
     numbers = {
@@ -77,7 +88,11 @@ def seed_folders(run: Path) -> list[Path]:
         for folder in [*run.glob("seed*/"), *run.glob("seeds/seed*/")]
         if (match := re.fullmatch(r"seed(\d+)", folder.name))
     }
-    return sorted(numbers, key=lambda folder: numbers[folder]) or [run]
+    for seed in seeds or ():
+        if numbers and seed not in numbers.values():
+            raise FileNotFoundError(f"{run}: there is no run of seed {seed}")
+    found = [folder for folder in numbers if seeds is None or numbers[folder] in seeds]
+    return sorted(found, key=lambda folder: numbers[folder]) or [run]
 
 
 def short_names(runs: Sequence[Path]) -> list[str]:

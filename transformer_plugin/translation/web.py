@@ -139,6 +139,9 @@ async def body(request: Request, limit: int) -> bytes:
     return bytes(found)
 
 
+FIELDS = ("text", "attention", "nbest")  # of a request
+
+
 def parse(data: bytes, bounds: Bounds) -> Job:
     """The job of a request: ``{"text": "a line\\nanother", "attention": true, "nbest": 4}``.
 
@@ -152,6 +155,10 @@ def parse(data: bytes, bounds: Bounds) -> Job:
     text = request.get("text") if isinstance(request, dict) else None
     if not isinstance(text, str):
         raise HTTPException(400, 'expected {"text": "what to translate"}')
+    if unknown := request.keys() - FIELDS:
+        raise HTTPException(
+            400, f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(FIELDS)}"
+        )
     attention, nbest = request.get("attention", False), request.get("nbest", 1)
     if not isinstance(attention, bool):
         raise HTTPException(400, '"attention" is true or false')
