@@ -140,4 +140,4 @@ def test_checkpoint_of_another_vocabulary_is_named(toy, tmp_path):
         with (other / f"dict.{language}.txt").open("a") as dictionary:
             dictionary.writelines(f"new{i} 1\n" for i in range(8))
     done = generate(other, toy / "checkpoints/averaged.pt", status=1)
-    assert f"another dictionary than {other}/dict.en.txt" in done.stderr
+    assert "symbols" in done.stderr and "the data it was trained on" in done.stderr

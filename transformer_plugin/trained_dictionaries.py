@@ -19,25 +19,31 @@ _NAME = "dictionaries"  # in a checkpoint's task_state
 
 
 def dictionary_state(dictionaries: Mapping[str, Dictionary]) -> dict[str, Any]:
-    """What a checkpoint keeps of the dictionaries: the sha256 of their symbols, in order.
+    """What a checkpoint keeps of the dictionaries: the number of their symbols, and the sha256 of
+    these in order.
 
     Args:
         dictionaries: by language.
     """
-    sums = {
-        language: hashlib.sha256("\n".join(dictionary.symbols).encode()).hexdigest()
-        for language, dictionary in dictionaries.items()
+    return {
+        _NAME: {
+            language: {
+                "symbols": len(dictionary),
+                "sha256": hashlib.sha256("\n".join(dictionary.symbols).encode()).hexdigest(),
+            }
+            for language, dictionary in dictionaries.items()
+        }
     }
-    return {_NAME: sums}
 
 
 def check_dictionaries(
     task_state: Mapping[str, Any] | None, dictionaries: Mapping[str, Dictionary], data: object
 ) -> None:
-    """Compares dictionaries with those of a checkpoint, if it has kept them.
+    """Compares dictionaries with those of the same size that a checkpoint was trained with. For
+    another size the model itself refuses the checkpoint, and names both sizes.
 
     Args:
-        task_state: of the checkpoint.
+        task_state: of the checkpoint; one of another program says nothing of its dictionaries.
         dictionaries: by language. A language that the model does not know is not compared.
         data: their folder, for the message.
 
@@ -46,7 +52,8 @@ def check_dictionaries(
     """
     trained = (task_state or {}).get(_NAME) or {}
     for language, found in dictionary_state(dictionaries)[_NAME].items():
-        if trained.get(language, found) != found:
+        known = trained.get(language, found)
+        if known["symbols"] == found["symbols"] and known != found:
             raise CheckpointError(
                 f"the model was trained with another dictionary than {data}/dict.{language}.txt,"
                 " perhaps before the data was prepared again: give it the data that it was"
