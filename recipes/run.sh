@@ -54,7 +54,8 @@ done
 ((first <= last)) || die "--from ${STAGES[first]} comes after --to ${STAGES[last]}"
 begin "$experiment"
 if [[ -n $SEEDS && -z ${SEED:-} ]]; then
-    read -ra seeds <<< "$SEEDS"
+    # shellcheck disable=SC2206
+    seeds=($SEEDS)  # words, also on several lines
     for seed in "${seeds[@]}"; do
         whole_numbers seed
         stage "seed$seed" --env "SEED=$seed" -- "$REPO/recipes/run.sh" "$experiment" \
