@@ -8,6 +8,8 @@ begin "$@"
 
 : "${EVALUATE:=test}"  # the set that was translated
 SUMMARY=$EVALUATE
+: "${LOWERCASE:=0}"     # 1: ignore case, as recipes/prepare.sh lowered it
+switches LOWERCASE
 : "${COMET_PYTHON:=}"  # Python of an environment with unbabel-comet; empty: no COMET
 if [[ -n ${TREEBANK:-} ]]; then
     stage score --output "$RUN_DIR/score.json" --input "$RUN_DIR/hypotheses.txt" \
@@ -21,8 +23,6 @@ fi
 flags=()
 [[ -z $COMET_PYTHON ]] ||
     flags+=(--comet-python "$COMET_PYTHON" --source "$DATA_DIR/raw/$EVALUATE.$SOURCE")
-: "${LOWERCASE:=0}"     # 1: in lower case, as recipes/prepare.sh had it
-switches LOWERCASE
 [[ $LOWERCASE == 0 ]] || flags+=(--lowercase)
 stage score --output "$RUN_DIR/score.json" --input "$RUN_DIR/hypotheses.txt" \
     --input "$DATA_DIR/raw/$EVALUATE.$TARGET" -- transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \

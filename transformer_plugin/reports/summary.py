@@ -98,17 +98,18 @@ def _speed(run: Path) -> str:
 
 def _next(run: Path, data: Path, experiment: str, sentence: str) -> list[str]:
     """Suggested next commands; those of the recipes find .venv themselves."""
-    folder = shlex.quote(shown_path(run))
-    knobs = f"DATA_DIR={shlex.quote(shown_path(data))} CHECKPOINT={folder}/checkpoints/averaged.pt "
+    folder, data_folder = (shlex.quote(shown_path(path)) for path in (run, data))
+    model = f"{folder}/checkpoints/averaged.pt"
+    knobs = f"DATA_DIR={data_folder} CHECKPOINT={model} "
     if folder == f"runs/{experiment}":
         knobs = ""
-    model = folder
-    if data != run:  # of one of several runs on the same data
-        model = f"{shlex.quote(shown_path(data))} --path {folder}/checkpoints/averaged.pt"
+    given = f"--data {data_folder}"
+    if data != run:  # one of several runs on the same data
+        given += f" --path {model}"
     return [
         f"  echo {shlex.quote(sentence)} | {knobs}recipes/translate.sh {experiment}",
         "  . .venv/bin/activate",
         f"  transformer-plugin report {folder}  # curves, and the best and worst translations",
-        f"  transformer-plugin attention --data {model} --output {folder}/attention.html",
+        f"  transformer-plugin attention {given} --output {folder}/attention.html",
         "more: docs/tutorial.md",
     ]

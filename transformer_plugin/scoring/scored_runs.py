@@ -88,9 +88,8 @@ def seed_folders(run: Path, seeds: Sequence[int] | None = None) -> list[Path]:
         for folder in [*run.glob("seed*/"), *run.glob("seeds/seed*/")]
         if (match := re.fullmatch(r"seed(\d+)", folder.name))
     }
-    for seed in seeds or ():
-        if numbers and seed not in numbers.values():
-            raise FileNotFoundError(f"{run}: there is no run of seed {seed}")
+    if numbers and (missing := set(seeds or ()) - set(numbers.values())):
+        raise FileNotFoundError(f"{run}: there is no run of seed {min(missing)}")
     found = [folder for folder in numbers if seeds is None or numbers[folder] in seeds]
     return sorted(found, key=lambda folder: numbers[folder]) or [run]
 

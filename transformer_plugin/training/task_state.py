@@ -11,7 +11,7 @@ from ..checkpoints.safe_loading import load_header
 
 
 def load_task_state(path: str, task: FairseqTask) -> None:
-    """Calls the task's ``load_state_dict``, as fairseq does only for translation.
+    """Calls the task's ``load_state_dict``. fairseq itself does so only in commands that generate.
 
     Args:
         path: a checkpoint; nothing happens if it does not exist.

@@ -21,6 +21,7 @@ from starlette.routing import Route
 from ..single_page import inlined
 from .request_queue import Job, RequestQueue, Stopped
 
+_FIELDS = ("text", "attention", "nbest")  # of a request
 _PAGE = Path(__file__).with_name("page.html")
 # Bytes to read of a body that is too large: a client that is still sending reads no error message.
 _READ_AND_DROPPED = 16_000_000
@@ -139,9 +140,6 @@ async def body(request: Request, limit: int) -> bytes:
     return bytes(found)
 
 
-FIELDS = ("text", "attention", "nbest")  # of a request
-
-
 def parse(data: bytes, bounds: Bounds) -> Job:
     """The job of a request: ``{"text": "a line\\nanother", "attention": true, "nbest": 4}``.
 
@@ -155,9 +153,9 @@ def parse(data: bytes, bounds: Bounds) -> Job:
     text = request.get("text") if isinstance(request, dict) else None
     if not isinstance(text, str):
         raise HTTPException(400, 'expected {"text": "what to translate"}')
-    if unknown := request.keys() - FIELDS:
+    if unknown := request.keys() - _FIELDS:
         raise HTTPException(
-            400, f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(FIELDS)}"
+            400, f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(_FIELDS)}"
         )
     attention, nbest = request.get("attention", False), request.get("nbest", 1)
     if not isinstance(attention, bool):
