@@ -44,14 +44,14 @@ note() { printf '[%s] %s\n' "$EXPERIMENT" "$*" >&2; }
 #   --writes-to FOLDER  locked besides RUN_DIR
 stage() { PLAN+=("$#" "$@"); }
 
-# perform: run the stages, in place of this shell, and end with a summary of the set SUMMARY, unless
-# that is empty; with --dry-run print their commands. RUN_DIR is
-# locked until they end. Ctrl-C, SIGTERM and SIGUSR1 stop the command that runs: the status is 85.
+# perform: run the stages, in place of this shell, and end with a summary if SUMMARY is set;
+# with --dry-run print their commands. RUN_DIR is locked until they end. Ctrl-C, SIGTERM and SIGUSR1
+# stop the command that runs: the status is 85.
 perform() {
     [[ -z $WHOLE_RUN ]] || return 0  # run.sh performs the stages of all verbs
     local flags=()
     [[ $DRY_RUN != 1 ]] || flags=(--dry-run)
-    [[ -z $SUMMARY ]] || flags+=(--summary "$SUMMARY")
+    [[ -z $SUMMARY ]] || flags+=(--summary)
     exec transformer-plugin recipe run --script "$SCRIPT" --experiment "$EXPERIMENT" \
         --run "$RUN_DIR" --data "$DATA_DIR" --node-rank "$NODE_RANK" \
         ${flags[@]+"${flags[@]}"} ${PLAN[@]+"${PLAN[@]}"}

@@ -7,14 +7,14 @@ set -euo pipefail
 begin "$@"
 
 : "${EVALUATE:=test}"  # the set that was translated
-SUMMARY=$EVALUATE
+SUMMARY=1
 : "${LOWERCASE:=0}"     # 1: ignore case, as recipes/prepare.sh lowered it
 switches LOWERCASE
 : "${COMET_PYTHON:=}"  # Python of an environment with unbabel-comet; empty: no COMET
 if [[ -n ${TREEBANK:-} ]]; then
     stage score --output "$RUN_DIR/score.json" --input "$RUN_DIR/hypotheses.txt" \
         --input "$DATA_DIR/raw/$EVALUATE.trees" -- transformer-plugin parseval --hypotheses "$RUN_DIR/hypotheses.txt" \
-        --gold "$DATA_DIR/raw/$EVALUATE.trees" --output "$RUN_DIR/score.json" \
+        --gold "$DATA_DIR/raw/$EVALUATE.trees" --set "$EVALUATE" --output "$RUN_DIR/score.json" \
         ${EXTRA[@]+"${EXTRA[@]}"}
     perform
     return 0  # to run.sh
@@ -26,7 +26,7 @@ flags=()
 [[ $LOWERCASE == 0 ]] || flags+=(--lowercase)
 stage score --output "$RUN_DIR/score.json" --input "$RUN_DIR/hypotheses.txt" \
     --input "$DATA_DIR/raw/$EVALUATE.$TARGET" -- transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \
-    --reference "$DATA_DIR/raw/$EVALUATE.$TARGET" --output "$RUN_DIR/score.json" \
-    --language "$TARGET" \
+    --reference "$DATA_DIR/raw/$EVALUATE.$TARGET" --set "$EVALUATE" \
+    --output "$RUN_DIR/score.json" --language "$TARGET" \
     ${flags[@]+"${flags[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}
 perform

@@ -43,6 +43,16 @@ def test_it_shows_sentences_scores_speed_and_place(finished_run, capsys):
     assert str(finished_run) in printed
 
 
+def test_it_shows_the_set_that_was_translated(finished_run, capsys):
+    for language in ("en", "de"):
+        (finished_run / f"raw/valid.{language}").write_text("".join(f"v {i}\n" for i in range(6)))
+    (finished_run / "data-bin/valid.en-de.en.idx").touch()
+    (finished_run / "generate.log").write_text("Generate valid with beam=4: BLEU4 = 1\n")
+    assert main(["summary", str(finished_run)]) == 0
+    printed = capsys.readouterr().out
+    assert "source       v 0\n" in printed and "translations of the valid set" in printed
+
+
 def test_a_log_without_progress_is_refused(finished_run, capsys):
     (finished_run / "train.log").write_text("nothing\n")
     assert main(["summary", str(finished_run)]) == 2

@@ -80,6 +80,16 @@ def sacrebleu(texts, *words):
     return done.stdout
 
 
+def test_scores_of_another_set_than_the_translations_are_refused(scored, capsys):
+    run = scored("a", "good", None, "--set", "test")
+    (run / "generate.log").write_text("D-0\t-1\ta\nGenerate valid with beam=4: BLEU4 = 1\n")
+    assert compare(run) == 2
+    said = capsys.readouterr().err
+    assert f"{run / 'score.json'} is of the test set, and hypotheses.txt of valid: score" in said
+    (run / "generate.log").write_text("Generate test with beam=4: BLEU4 = 1\n")
+    assert compare(run) == 0
+
+
 def test_it_agrees_with_sacrebleus_command(texts, tmp_path):
     systems = [texts / name for name in ("good", "similar", "bad")]
     output = tmp_path / "comparison.json"

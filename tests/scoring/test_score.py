@@ -116,6 +116,20 @@ def test_texts_that_do_not_compare_are_refused(texts, capsys, hypotheses, refere
     assert not output.exists()
 
 
+def test_translations_of_another_set_are_refused(tmp_path, capsys):
+    for name in ("hyp", "ref"):
+        (tmp_path / name).write_text("one line of text here\n")
+    (tmp_path / "generate.log").write_text("Generate valid with beam=4: BLEU4 = 1\n")
+    files = [("--hypotheses", "hyp"), ("--reference", "ref"), ("--output", "score.json")]
+    words = [word for option, name in files for word in (option, str(tmp_path / name))]
+    assert main(["score", *words, "--set", "test"]) == 2
+    said = capsys.readouterr().err
+    assert "hyp has translations of the valid set, not of test: score with EVALUATE=valid" in said
+    assert said.count("\n") == 1 and not (tmp_path / "score.json").exists()
+    assert main(["score", *words, "--set", "valid"]) == 0
+    assert json.loads((tmp_path / "score.json").read_text())["set"] == "valid"
+
+
 def test_only_line_feeds_end_a_line(texts):
     """As for wc -l; other ends of lines are white space, and a Windows line end goes."""
     odd = "one\rtwo\x0bthree\x0cfour\x1cfive\x85six\u2028seven\n"

@@ -42,7 +42,7 @@ def test_series_are_those_of_the_log(watched, log, source, names):
 def test_the_table_says_what_log_and_score_say(watched, log, page):
     rows = Tables(page.read_text()).rows
     score = json.loads((watched.folder / "score.json").read_text())
-    assert rows["BLEU on the test set"] == [f"{score['bleu']:.2f}"]
+    assert rows["BLEU"] == [f"{score['bleu']:.2f}"] and rows["evaluated set"] == ["test"]
     assert rows["signature"] == [score["signature"]]
     update, loss = min(points(log, "valid", "loss"), key=lambda point: point[1])
     assert rows["best loss on valid"] == [f"{loss:g} (update {update})"]

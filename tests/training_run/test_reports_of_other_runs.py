@@ -32,7 +32,7 @@ def test_a_running_and_broken_run_beside_the_whole_one(watched, log, tmp_path, c
     table = read_run(running, "running").log.train["loss"]
     assert list(zip(table.updates, table.values, strict=True)) == of_log
     score = json.loads((watched.folder / "score.json").read_text())
-    assert rows["BLEU on the test set"] == ["–", f"{score['bleu']:.2f}"]
+    assert rows["BLEU"] == ["–", f"{score['bleu']:.2f}"]
     assert "a comparison of scores: " in text
     assert "not ended: " in text and re.search(r"left at its speed", text)
     printed = capsys.readouterr().out

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from ..files import atomic_write
+from ..scoring.translated_set import check_set
 from ..text_lines import read_lines
 from . import check_nltk
 
@@ -17,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         " line, as recipes/generate.sh writes them")  # fmt: skip
     parser.add_argument("--gold", type=Path, required=True, help="trees in brackets, of the same"
                         " sentences, as data-prep/trees.py writes them")  # fmt: skip
+    parser.add_argument("--set", help="the set of the gold trees, as test: others are refused")
     parser.add_argument("--output", type=Path, required=True, help="score.json")
 
 
@@ -25,13 +27,15 @@ def main(args: argparse.Namespace) -> None:
 
     Raises:
         OSError: a file is missing.
-        ValueError: the files have different numbers of sentences, a gold tree is invalid, or nltk
-            is missing.
+        ValueError: the files have different numbers of sentences or are of different sets, a gold
+            tree is invalid, or nltk is missing.
     """
     check_nltk()
     from .scores import score
     from .treebank import read_trees
 
+    if args.set:
+        check_set(args.hypotheses, args.set)
     gold = [tree for _, tree in read_trees(args.gold, "penn") if tree is not None]
     outputs = [line.split() for line in read_lines(args.hypotheses)]
     if len(gold) != len(outputs):
@@ -41,7 +45,7 @@ def main(args: argparse.Namespace) -> None:
         )
     if not gold:
         raise ValueError(f"{args.gold} is empty: expected trees")
-    scores = score(outputs, gold)
+    scores = score(outputs, gold) | ({"set": args.set} if args.set else {})
     with atomic_write(args.output) as file:
         file.write(json.dumps(scores, indent=1) + "\n")
     print(f"F1 {scores['f1']:.2f}, precision {scores['precision']:.2f}, recall"

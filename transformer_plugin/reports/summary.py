@@ -9,12 +9,13 @@ from pathlib import Path
 
 from ..files import shown_path
 from ..scoring.score_lines import score_lines
+from ..scoring.translated_set import check_scored, translated_set
 from ..text_lines import read_lines
 from .training_report.series import read_log
 
 _FILES = {  # files of a run
     "checkpoints/averaged.pt": "the model",
-    "hypotheses.txt": "translations of the test set",
+    "hypotheses.txt": "translations of the {} set",
     "train.log": "the output of training",
     "manifest.json": "commands, versions, data and hardware",
 }
@@ -24,7 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin summary``."""
     parser.add_argument("run", type=Path, help="folder of a finished experiment, runs/EXPERIMENT")
     parser.add_argument("--data", type=Path, help="folder of raw/ to data-bin/; default: the run")
-    parser.add_argument("--set", default="test", help="the translated set (default %(default)s)")
     parser.add_argument("--sentences", type=int, default=3, help="samples to show")
 
 
@@ -35,13 +35,12 @@ def main(args: argparse.Namespace) -> None:
         OSError: a file of the run is missing.
         ValueError: a file is damaged.
     """
-    print(summary(args.run, args.data or args.run, args.set, args.sentences))
+    print(summary(args.run, args.data or args.run, args.sentences))
 
 
 def summary(
     run: Path,
     data: Path,
-    evaluated: str,
     sentences: int = 3,
     experiment: str | None = None,
     with_scores: bool = True,
@@ -50,26 +49,28 @@ def summary(
 
     Args:
         data: folder of raw/ ... data-bin/.
-        evaluated: the set that was translated, such as test.
         sentences: number of samples.
         experiment: its name, for the suggested commands.
         with_scores: False if they have just been printed.
 
     Raises:
         OSError: a file of the run is missing.
-        ValueError: a file is damaged.
+        ValueError: a file is damaged, or the scores are of another set than the translations.
     """
+    scores = json.loads((run / "score.json").read_text(encoding="utf-8"))
+    check_scored(run, scores)
+    evaluated = translated_set(run / "hypotheses.txt") or "test"
     texts = [read_lines(path) for path in test_texts(data, evaluated)]
     texts.append(read_lines(run / "hypotheses.txt"))
     samples = list(zip(*texts, strict=True))
     samples = samples[:: max(1, len(samples) // max(1, sentences))][:sentences]
-    scores = json.loads((run / "score.json").read_text(encoding="utf-8"))
     lines = score_lines(scores) if with_scores else []
     for sample in samples:
         names = ("source", "reference", "translation")
         lines += ["", *(f"{name:<12} {text}" for name, text in zip(names, sample, strict=True))]
     lines += ["", f"{_speed(run)}; files in {shown_path(run)}/:"]
-    lines += [f"  {name:<24} {text}" for name, text in _FILES.items() if (run / name).exists()]
+    files = {name: text.format(evaluated) for name, text in _FILES.items()}
+    lines += [f"  {name:<24} {text}" for name, text in files.items() if (run / name).exists()]
     if experiment and samples:
         lines += ["", "next:", *_next(run, data, experiment, samples[0][0])]
     return "\n".join(lines)

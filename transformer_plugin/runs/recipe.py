@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stages.add_argument("--data", type=Path, required=True, help="folder of raw/ ... data-bin/")
     stages.add_argument("--node-rank", type=int, default=0, help="number of this machine")
     stages.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
-    stages.add_argument("--summary", metavar="SET", help="end with the scores and samples of SET")
+    stages.add_argument("--summary", action="store_true", help="end with scores and samples")
     stages.add_argument("plan", nargs=argparse.REMAINDER, help="see runs/plan.py")
     for action in (check, stages):
         action.add_argument("--script", required=True, help="name for messages")
@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> int:
         status = recipe.perform(commands)
         if status == 0 and args.summary and args.node_rank == 0:
             with_scores = "score" not in recipe.performed
-            print(summary(args.run, args.data, args.summary, 3, args.experiment, with_scores))
+            print(summary(args.run, args.data, 3, args.experiment, with_scores))
         return status
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""

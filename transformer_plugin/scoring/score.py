@@ -16,6 +16,7 @@ from .compound_split import authors_scores, refuse_split_hyphens
 from .filtered_test_set import filtered_lines
 from .score_lines import score_lines
 from .scored_runs import described
+from .translated_set import check_set
 
 
 def score(hypotheses: list[str], references: list[str], lowercase: bool = False) -> dict[str, Any]:
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hypotheses", type=Path, required=True, help="one translation per line")
     parser.add_argument("--reference", type=Path, required=True, help="one reference per line")
     parser.add_argument("--output", type=Path, required=True, help="score.json")
+    parser.add_argument("--set", help="the set of the reference, as test: others are refused")
     parser.add_argument("--language", default="de", help="language of the translations, for Moses")
     parser.add_argument("--lowercase", action="store_true", help="ignore case, except in"
                         " the authors' variants, which are case-sensitive")  # fmt: skip
@@ -67,8 +69,11 @@ def main(args: argparse.Namespace) -> None:
     """Prints the scores and writes ``--output``.
 
     Raises:
-        ValueError: the texts are empty, have different numbers of lines, or one is in subwords.
+        ValueError: the texts are empty, have different numbers of lines or are of different sets,
+            or one is in subwords.
     """
+    if args.set:
+        check_set(args.hypotheses, args.set)
     hypotheses, references = read_lines(args.hypotheses), read_lines(args.reference)
     if len(hypotheses) != len(references):
         raise ValueError(
@@ -81,6 +86,7 @@ def main(args: argparse.Namespace) -> None:
     check_plain(args.reference, references)
     scores = score(hypotheses, references, args.lowercase)
     scores["reference"] = described(args.reference)
+    scores |= {"set": args.set} if args.set else {}
     variants: dict[str, Any] = {}
     if args.all or args.compound_split:
         refuse_split_hyphens(str(args.hypotheses), hypotheses)

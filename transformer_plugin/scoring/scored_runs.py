@@ -12,6 +12,7 @@ from typing import Any
 from ..files import checksum
 from ..text_lines import check_plain, read_lines
 from .significance import System
+from .translated_set import check_scored
 
 
 @dataclass(frozen=True)
@@ -129,14 +130,15 @@ def _test_set(runs: list[Path], reference: Path | None, lowercase: bool) -> Test
 def _scores(run: Path) -> dict[str, Any]:
     path = run / "score.json"
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = dict(json.loads(path.read_text(encoding="utf-8")))
         if "reference" in found:
             _reference_digest(found), _ignores_case(found)  # raise an error if they are wrong
-        return found
     except FileNotFoundError:
         return {}
     except (ValueError, LookupError, TypeError) as error:
         raise ValueError(f"{path}: not what transformer-plugin score writes ({error})") from None
+    check_scored(run, found)
+    return found
 
 
 def _reference_digest(scores: dict[str, Any]) -> str:

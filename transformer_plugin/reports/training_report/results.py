@@ -114,8 +114,9 @@ def _mean(name: str, unit: str) -> Callable[[Run], str]:
 
 
 _RESULTS: tuple[tuple[str, Callable[[Run], str]], ...] = (
-    ("BLEU on the test set", _score("bleu")),
-    ("F1 on the test set", _score("f1")),
+    ("evaluated set", lambda run: str((run.scores or {}).get("set", _NONE))),
+    ("BLEU", _score("bleu")),
+    ("F1", _score("f1")),
     ("signature", lambda run: str((run.scores or {}).get("signature", _NONE))),
     ("chrF", _score("chrf")),
     ("signature of chrF", lambda run: str((run.scores or {}).get("chrf_signature", _NONE))),

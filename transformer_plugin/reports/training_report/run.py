@@ -9,6 +9,7 @@ from typing import Any
 
 from ...checkpoints.safe_loading import load_header
 from ...deviations import run_deviations
+from ...scoring.translated_set import check_scored
 from ..summary import test_texts
 from .manifest import Manifest
 from .sentences import Sentence, translations
@@ -36,7 +37,7 @@ class Run:
         deviations: settings that differ from the paper; None if the settings are not known.
         scores: contents of score.json; None if there is none.
         lowercase: the score ignores case.
-        sentences: the translated test set.
+        sentences: the translated set.
         training_text: the target side of the clean training text.
         missing: a sentence for each part that cannot be shown, with the reason.
     """
@@ -164,6 +165,7 @@ def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
         else:
             source, reference = test_texts(folder)
         hypotheses = folder / "hypotheses.txt"
+        check_scored(folder, run.scores)
         run.sentences = translations(source, reference, hypotheses, run.lowercase)
         # recipes/prepare.sh puts the texts below one folder, which may not be that of the run
         run.training_text = reference.parent.with_name("clean") / f"train{reference.suffix}"

@@ -1,0 +1,49 @@
+"""Which set of the data the translations of a run are of, as ``test`` or ``valid``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+_LAST_LINE = re.compile(rb"^Generate (\S+) with beam=", re.MULTILINE)  # of fairseq-generate
+
+
+def translated_set(hypotheses: Path) -> str | None:
+    """The set that fairseq-generate translated, from generate.log beside ``hypotheses``; None if
+    there is no such log or it does not say."""
+    log = hypotheses.with_name("generate.log")
+    found = _LAST_LINE.findall(log.read_bytes()) if log.is_file() else []
+    return found[-1].decode(errors="replace") if found else None
+
+
+def check_set(hypotheses: Path, expected: str) -> None:
+    """Refuses to score translations of another set.
+
+    Raises:
+        ValueError: they are of another set than ``expected``.
+    """
+    found = translated_set(hypotheses)
+    if found not in (None, expected):
+        raise ValueError(
+            f"{hypotheses} has translations of the {found} set, not of {expected}: score with"
+            f" EVALUATE={found}, or translate {expected} first (EVALUATE={expected}"
+            " recipes/generate.sh EXPERIMENT)"
+        )
+
+
+def check_scored(run: Path, scores: dict[str, Any]) -> None:
+    """Refuses scores of another set than that of the translations beside them.
+
+    Args:
+        scores: the contents of the run's score.json.
+
+    Raises:
+        ValueError: the sets differ.
+    """
+    found = translated_set(run / "hypotheses.txt")
+    if None not in (found, scores.get("set")) and found != scores["set"]:
+        raise ValueError(
+            f"{run / 'score.json'} is of the {scores['set']} set, and hypotheses.txt of {found}:"
+            f" score again (EVALUATE={found} recipes/score.sh EXPERIMENT)"
+        )
