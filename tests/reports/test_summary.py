@@ -53,6 +53,17 @@ def test_it_shows_the_set_that_was_translated(finished_run, capsys):
     assert "source       v 0\n" in printed and "translations of the valid set" in printed
 
 
+@pytest.mark.parametrize("arch, explained", [("vaswani_tiny", True), ("lstm_luong", False)])
+def test_it_suggests_commands_that_the_model_has(finished_run, arch, explained):
+    log = finished_run / "train.log"
+    settings = "2026-01-01 00:00:00 | INFO | fairseq_cli.train | {'_name': None,"
+    settings += f" 'model': {{'_name': '{arch}'}}}}\n"
+    log.write_text(settings + log.read_text())
+    shown = summary(finished_run, finished_run, experiment="toy")
+    assert f"transformer-plugin report {finished_run}" in shown
+    assert (f"transformer-plugin attention --data {finished_run}" in shown) == explained
+
+
 def test_a_log_without_progress_is_refused(finished_run, capsys):
     (finished_run / "train.log").write_text("nothing\n")
     assert main(["summary", str(finished_run)]) == 2

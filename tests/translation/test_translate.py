@@ -62,15 +62,6 @@ def test_the_test_set_is_translated_as_by_fairseq_generate(run_folder, tmp_path)
     assert output.read_text(encoding="utf-8").splitlines() == expected
 
 
-def test_the_folder_of_a_run_is_enough(run_folder, capsys):
-    words = ["--cpu", "--input", str(run_folder / "raw/test.en")]
-    found = []
-    for model in (command(run_folder)[1:-1], [str(run_folder)]):
-        assert cli.main(["translate", *model, *words]) == 0
-        found.append(capsys.readouterr().out)
-    assert found[0] and found[0] == found[1]
-
-
 def test_every_line_has_a_line(run_folder, recipe):
     text = "\ufeff" + "\n".join(ODD)  # no line feed at the end
     done = recipe("translate.sh", "toy", "--cpu", "--beam", "2", RUNS=run_folder.parent, input=text)

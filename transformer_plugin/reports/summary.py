@@ -8,10 +8,11 @@ import shlex
 from pathlib import Path
 
 from ..files import shown_path
+from ..prepared_data import prepared_data
 from ..scoring.score_lines import score_lines
 from ..scoring.translated_set import check_scored, translated_set
 from ..text_lines import read_lines
-from .training_report.series import read_log
+from .training_report.series import TrainingLog, read_log
 
 _FILES = {  # files of a run
     "checkpoints/averaged.pt": "the model",
@@ -24,7 +25,8 @@ _FILES = {  # files of a run
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin summary``."""
     parser.add_argument("run", type=Path, help="folder of a finished experiment, runs/EXPERIMENT")
-    parser.add_argument("--data", type=Path, help="folder of raw/ to data-bin/; default: the run")
+    parser.add_argument("--data", type=Path, help="folder of raw/ to data-bin/; default:"
+                        " that which the run was trained on")  # fmt: skip
     parser.add_argument("--sentences", type=int, default=3, help="samples to show")
 
 
@@ -35,7 +37,7 @@ def main(args: argparse.Namespace) -> None:
         OSError: a file of the run is missing.
         ValueError: a file is damaged.
     """
-    print(summary(args.run, args.data or args.run, args.sentences))
+    print(summary(args.run, args.data or prepared_data(args.run), args.sentences))
 
 
 def summary(
@@ -68,11 +70,12 @@ def summary(
     for sample in samples:
         names = ("source", "reference", "translation")
         lines += ["", *(f"{name:<12} {text}" for name, text in zip(names, sample, strict=True))]
-    lines += ["", f"{_speed(run)}; files in {shown_path(run)}/:"]
+    log = read_log(run / "train.log") if (run / "train.log").exists() else None
+    lines += ["", f"{_speed(log)}; files in {shown_path(run)}/:"]
     files = {name: text.format(evaluated) for name, text in _FILES.items()}
     lines += [f"  {name:<24} {text}" for name, text in files.items() if (run / name).exists()]
     if experiment and samples:
-        lines += ["", "next:", *_next(run, data, experiment, samples[0][0])]
+        lines += ["", "next:", *_next(run, data, log, experiment, samples[0][0])]
     return "\n".join(lines)
 
 
@@ -88,29 +91,30 @@ def test_texts(data: Path, evaluated: str = "test") -> tuple[Path, Path]:
     raise FileNotFoundError(f"{data / 'data-bin'}: no binarised {evaluated} set")
 
 
-def _speed(run: Path) -> str:
-    if not (run / "train.log").exists():
+def _speed(log: TrainingLog | None) -> str:
+    if log is None:
         return "trained elsewhere"
-    log = read_log(run / "train.log")
     speed = log.tokens_per_second()
     at = f" at {speed:,.0f} target tokens a second" if speed is not None else ""
     return f"{log.updates:,} updates{at}"
 
 
-def _next(run: Path, data: Path, experiment: str, sentence: str) -> list[str]:
+def _next(
+    run: Path, data: Path, log: TrainingLog | None, experiment: str, sentence: str
+) -> list[str]:
     """Suggested next commands; those of the recipes find .venv themselves."""
-    folder, data_folder = (shlex.quote(shown_path(path)) for path in (run, data))
-    model = f"{folder}/checkpoints/averaged.pt"
-    knobs = f"DATA_DIR={data_folder} CHECKPOINT={model} "
-    if folder == f"runs/{experiment}":
+    folder = shlex.quote(shown_path(run))
+    knobs = f"DATA_DIR={shlex.quote(shown_path(data))} CHECKPOINT={folder}/checkpoints/averaged.pt "
+    if folder == f"runs/{experiment}" and data == run:
         knobs = ""
-    given = f"--data {data_folder}"
-    if data != run:  # one of several runs on the same data
-        given += f" --path {model}"
-    return [
+    commands = [
         f"  echo {shlex.quote(sentence)} | {knobs}recipes/translate.sh {experiment}",
         "  . .venv/bin/activate",
         f"  transformer-plugin report {folder}  # curves, and the best and worst translations",
-        f"  transformer-plugin attention {given} --output {folder}/attention.html",
-        "more: docs/tutorial.md",
     ]
+    model = ((log.settings if log else None) or {}).get("model") or {}
+    if str(model.get("_name", "vaswani_")).startswith("vaswani_"):  # others give no weights
+        commands.append(
+            f"  transformer-plugin attention --data {folder} --output {folder}/attention.html"
+        )
+    return [*commands, "more: docs/tutorial.md"]

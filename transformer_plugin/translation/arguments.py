@@ -14,14 +14,14 @@ def add_model_arguments(parser: argparse.ArgumentParser, data: str = "data") -> 
     required: dict[str, Any] = {"required": True} if data.startswith("--") else {}
     parser.add_argument(
         data,
-        type=data_folder,
+        type=Path,
         help="binarised data with its dictionaries, or the folder of a run",
         **required,
     )
     parser.add_argument(
         "--path",
         help="checkpoint; several, A.pt:B.pt: an ensemble; default:"
-        " checkpoints/averaged.pt beside the data, where the recipes put it",
+        " checkpoints/averaged.pt of the run, or beside the data",
     )
     parser.add_argument("-s", "--source-lang", help="default: that of the data")
     parser.add_argument("-t", "--target-lang", help="default: that of the data")
@@ -37,12 +37,6 @@ def add_model_arguments(parser: argparse.ArgumentParser, data: str = "data") -> 
         help="convert the text to lower case; default: as in clean/report.json beside the data",
     )
     parser.add_argument("--cpu", action="store_true", help="do not use a GPU")
-
-
-def data_folder(name: str) -> Path:
-    """The folder, or the data-bin in it if it is that of a run."""
-    folder = Path(name)
-    return folder / "data-bin" if (folder / "data-bin").is_dir() else folder
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:

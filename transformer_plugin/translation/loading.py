@@ -21,6 +21,7 @@ from ..checkpoints.fairseq_loading import protect_loading
 from ..decode_precision import fastest_on_gpu, in_precision
 from ..languages import check_languages
 from ..model import VaswaniTransformer
+from ..prepared_data import prepared_data
 from .arguments import add_model_arguments, add_n_best_arguments, add_search_arguments
 from .subwords import Prepared, Subwords, load_subwords
 from .translator import Translator
@@ -52,8 +53,15 @@ def load_models(args: argparse.Namespace) -> Loaded:
         ValueError: one of them is damaged or does not fit the others, or the device does not
             support the precision.
     """
+    if not args.data.is_dir():
+        raise FileNotFoundError(f"{args.data}: no such folder; expected that of a run, or data-bin")
+    run, binarised = args.data, prepared_data(args.data) / "data-bin"
+    if binarised.is_dir():
+        args.data = binarised
+    else:  # data-bin itself was named
+        run = run.parent
     if args.path is None:
-        args.path = str(args.data.parent / "checkpoints" / "averaged.pt")
+        args.path = str(run / "checkpoints" / "averaged.pt")
     for path in map(Path, utils.split_paths(args.path)):
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such checkpoint; {_remedy(path)}")

@@ -213,7 +213,7 @@ def load(
         run: folder of an experiment, such as ``runs/toy``.
         checkpoint: default: ``checkpoints/averaged.pt`` of the run; several, as ``a.pt:b.pt``, form
             an ensemble.
-        data: binarised data with its dictionaries; default: ``data-bin`` of the run.
+        data: binarised data with its dictionaries; default: that which the run was trained on.
         precision: of decoding: ``fp32``, ``bf16``, ``fp16`` (GPUs) or ``int8`` (CPUs); default:
             fp32 on a CPU, on a GPU bf16, or fp16 before Ampere.
         cpu: do not use a GPU.
@@ -228,7 +228,7 @@ def load(
             f"{run}: no such folder; expected one that recipes/run.sh has written, as runs/toy"
         )
     path = checkpoint or run / "checkpoints" / "averaged.pt"
-    args = arguments_of(data or run / "data-bin", path, cpu=cpu, decode_precision=precision)
+    args = arguments_of(data or run, path, cpu=cpu, decode_precision=precision)
     return TranslationModel(load_models(args))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...checkpoints.safe_loading import load_header
 from ...deviations import run_deviations
+from ...prepared_data import prepared_data
 from ...scoring.translated_set import check_scored
 from ..summary import test_texts
 from .manifest import Manifest
@@ -163,7 +164,7 @@ def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
         if reference is not None and reference.is_file():
             source = reference.with_suffix(f".{(run.log.settings or {})['task']['source_lang']}")
         else:
-            source, reference = test_texts(folder)
+            source, reference = test_texts(prepared_data(folder))
         hypotheses = folder / "hypotheses.txt"
         check_scored(folder, run.scores)
         run.sentences = translations(source, reference, hypotheses, run.lowercase)

@@ -1,0 +1,35 @@
+"""A run's folder in place of data and checkpoint."""
+
+import json
+
+import transformer_plugin
+from transformer_plugin import cli
+
+
+def test_the_folder_of_a_run_is_enough(run_folder, capsys):
+    words = ["--cpu", "--input", str(run_folder / "raw/test.en")]
+    checkpoint = str(run_folder / "checkpoints/averaged.pt")
+    found = []
+    for model in ([str(run_folder / "data-bin"), "--path", checkpoint], [str(run_folder)]):
+        assert cli.main(["translate", *model, *words]) == 0
+        found.append(capsys.readouterr().out)
+    assert found[0] and found[0] == found[1]
+
+
+def test_the_folder_of_a_seed_finds_the_data_of_its_experiment(prepared, tmp_path, capsys):
+    run, seed = prepared("sentencepiece"), tmp_path / "seeds/seed1"
+    seed.mkdir(parents=True)
+    (seed / "checkpoints").symlink_to(run / "checkpoints")
+    words = ["--cpu", "--input", str(run / "raw/test.en")]
+    assert cli.main(["translate", str(seed), *words]) == 2
+    trained = {"commands": [f"fairseq-train {run / 'data-bin'} --cpu"]}
+    (seed / "manifest.json").write_text(json.dumps({"stages": {"train": [trained]}}))
+    found = []
+    for model in (run, seed):
+        capsys.readouterr()
+        assert cli.main(["translate", str(model), *words]) == 0
+        found.append(capsys.readouterr().out)
+    assert found[0] and found[0] == found[1]
+    sentence = ["the cat sees ."]
+    by_python = (transformer_plugin.load(folder, cpu=True) for folder in (run, seed))
+    assert next(by_python).translate(sentence) == next(by_python).translate(sentence)
