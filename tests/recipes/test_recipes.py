@@ -158,10 +158,9 @@ def test_other_systems_by_the_same_recipe(experiment, system, arch, optimizer, m
 
 
 def test_seeds_are_a_run_each_and_compared():
-    printed = recipe("run.sh", "toy", "--dry-run", SEEDS="1 7", MAX_EPOCH="2").stdout.splitlines()
+    printed = recipe("run.sh", "toy", "--dry-run", SEEDS="1\n7", MAX_EPOCH="2").stdout.splitlines()
     assert [line.split()[0] for line in printed] == ["SEED=1", "SEED=7", "transformer-plugin"]
-    compare = ["compare", "/nowhere/toy/seeds", "--seeds", "1", "7"]
-    assert printed[2].split()[1:6] == compare
+    assert printed[2].split()[1:6] == ["compare", "/nowhere/toy/seeds", "--seeds", "1", "7"]
     one = list(commands(recipe("run.sh", "toy", "--dry-run", SEEDS="1 7", SEED="7").stdout))
     train = one[4]
     assert train[train.index("--seed") + 1] == "7" and "/nowhere/toy/data-bin" in train

@@ -162,11 +162,23 @@ def test_seeds_have_a_mean_and_a_deviation(scored, texts, tmp_path, capsys):
     )
     tested = found["tests"]["bootstrap"]["systems"][0]["bleu"]["score"]
     assert tested == pytest.approx(pooled.score)
-    scored("a/seed3", "bad")  # of an earlier command, which this one does not ask for
-    assert compare(a, "--seeds", 10, 2, "--output", output) == 0
-    assert json.loads(output.read_text())["systems"][0]["bleu"]["scores"] == first["scores"]
-    assert compare(a, "--seeds", 2, 4) == 2
-    assert "there is no run of seed 4" in capsys.readouterr().err
+
+
+def test_only_the_seeds_asked_for_are_compared(scored, tmp_path, capsys):
+    run, output = scored("a", "similar"), tmp_path / "c.json"
+    for seed, name in ((1, "good"), (2, "bad"), (3, "similar")):
+        scored(f"a/seeds/seed{seed}", name)
+    counts = []
+    for words in ([run, "--seeds", 1, 2], [run / "seeds"], [run]):
+        capsys.readouterr()
+        assert compare(*words, "--output", output) == 0
+        counts.append(len(json.loads(output.read_text())["systems"][0]["bleu"]["scores"]))
+    assert counts == [2, 3, 1]
+    assert f"{run} is a run itself; to compare its seeds, give {run}/seeds\n" in (
+        capsys.readouterr().out
+    )
+    assert compare(run, "--seeds", 1, 4) == 2
+    assert f"{run}: no folder seed4" in capsys.readouterr().err
 
 
 def test_one_run_has_scores_and_no_test(scored, capsys):

@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "runs", type=Path, nargs="+", metavar="RUN", help="folder of a scored run, or of the"
         " runs of several seeds, or a file of translations; the first is the baseline"
     )  # fmt: skip
-    parser.add_argument("--seeds", type=int, nargs="+", metavar="N", help="only these of the runs'"
-                        " seeds (default all)")  # fmt: skip
+    parser.add_argument("--seeds", type=int, nargs="+", default=[], metavar="SEED", help="of each"
+                        " RUN only these seeds; default: all, or the run itself")  # fmt: skip
     parser.add_argument("--reference", type=Path, help="default: the one in the runs' score.json")
     parser.add_argument("--lowercase", action="store_true", help="ignore case; only for files")
     parser.add_argument("--test", choices=[*TESTS, "both"], default="both", help="paired bootstrap"
@@ -46,6 +46,9 @@ def main(args: argparse.Namespace) -> None:
     if args.output:
         with atomic_write(args.output) as file:
             file.write(json.dumps(comparison, indent=1) + "\n")
+    for run in args.runs:
+        if not args.seeds and (run / "hypotheses.txt").exists() and any(run.glob("seeds/seed*/")):
+            print(f"{run} is a run itself; to compare its seeds, give {run / 'seeds'}")
     print("\n".join(_lines(comparison)))
 
 
@@ -55,7 +58,7 @@ def compare(
     lowercase: bool = False,
     tests: Sequence[str] = tuple(TESTS),
     samples: int = 0,
-    seeds: Sequence[int] | None = None,
+    seeds: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Compares systems.
 

@@ -39,7 +39,7 @@ def read_systems(
     runs: Sequence[Path],
     reference: Path | None = None,
     lowercase: bool = False,
-    seeds: Sequence[int] | None = None,
+    seeds: Sequence[int] = (),
 ) -> tuple[list[System], TestSet]:
     """The systems in ``runs``, each of which is one of
 
@@ -51,7 +51,7 @@ def read_systems(
     Args:
         reference: None = the one in the runs' score.json.
         lowercase: ignore case; for runs, score.json decides.
-        seeds: only these of the folders ``seed1``, ``seed2``, ...; None = all.
+        seeds: see ``seed_folders``.
 
     Raises:
         OSError: a file is missing.
@@ -72,27 +72,27 @@ def read_systems(
     return systems, test_set
 
 
-def seed_folders(run: Path, seeds: Sequence[int] | None = None) -> list[Path]:
+def seed_folders(run: Path, seeds: Sequence[int] = ()) -> list[Path]:
     """The folders ``seed1``, ``seed2``, ... in ``run`` or in ``run/seeds``, in this order; or
     ``run`` itself.
 
     Args:
-        seeds: only these; None = all.
+        seeds: only the folders of these seeds; empty: ``run`` itself if it is scored, or all.
 
     Raises:
-        FileNotFoundError: one of ``seeds`` is missing.
+        FileNotFoundError: there is no folder of one of ``seeds``.
     """
-    if (run / "hypotheses.txt").exists():
+    if not seeds and (run / "hypotheses.txt").exists():
         return [run]
     numbers = {
         folder: int(match[1])
         for folder in [*run.glob("seed*/"), *run.glob("seeds/seed*/")]
         if (match := re.fullmatch(r"seed(\d+)", folder.name))
     }
-    if numbers and (missing := set(seeds or ()) - set(numbers.values())):
-        raise FileNotFoundError(f"{run}: there is no run of seed {min(missing)}")
-    found = [folder for folder in numbers if seeds is None or numbers[folder] in seeds]
-    return sorted(found, key=lambda folder: numbers[folder]) or [run]
+    if missing := sorted({*seeds} - {*numbers.values()}):
+        raise FileNotFoundError(f"{run}: no folder seed{missing[0]}; recipes/run.sh writes it")
+    found = sorted(numbers, key=lambda folder: numbers[folder])
+    return [folder for folder in found if not seeds or numbers[folder] in seeds] or [run]
 
 
 def short_names(runs: Sequence[Path]) -> list[str]:
