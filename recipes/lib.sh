@@ -36,16 +36,17 @@ note() { printf '[%s] %s\n' "$EXPERIMENT" "$*" >&2; }
 # input, nor the command has changed. Options:
 #   --output FILE       the stage must write it
 #   --input PATH        file or folder that the result depends on; several times
+#   --ignore PATTERN    of names of files in input folders that do not count; several times
 #   --about TEXT        what the stage does, for the screen
 #   --log FILE          both streams of CMD go there; the screen gets a summary
 #   --stdout FILE       standard output goes there, when CMD has succeeded
 #   --resumes           CMD continues from an output that is there, and adds to the log
 #   --env NAME=VALUE    variable for CMD; several times
-#   --writes-to FOLDER  locked besides RUN_DIR
+#   --prepares          CMD writes to DATA_DIR
 stage() { PLAN+=("$#" "$@"); }
 
 # perform: run the stages, in place of this shell, and end with a summary if SUMMARY is set;
-# with --dry-run print their commands. RUN_DIR is locked until they end. Ctrl-C, SIGTERM and SIGUSR1
+# with --dry-run print their commands. RUN_DIR is locked until they end, and DATA_DIR kept as it is. Ctrl-C, SIGTERM and SIGUSR1
 # stop the command that runs: the status is 85.
 perform() {
     [[ -z $WHOLE_RUN ]] || return 0  # run.sh performs the stages of all verbs
@@ -88,6 +89,8 @@ load_experiment() {
         die "recipes/experiments/$1.sh translates $SOURCE to $TARGET, whatever SOURCE and TARGET are:" \
             "for $given write an experiment of its own (docs/language-pair.md)"
     : "${DATA_DIR:=$RUN_DIR}"
+    [[ $RUN_DIR != *:* ]] || die "RUNS is '$RUNS': fairseq splits paths at a colon"
+    [[ $DATA_DIR != *:* ]] || die "DATA_DIR is '$DATA_DIR': fairseq splits paths at a colon"
     [[ $SYSTEM == transformer ]] || RUN_DIR+="/$SYSTEM"
     : "${BASE:=}"       # checkpoint of another run: its model is fine-tuned (docs/fine-tuning.md)
     : "${BASE_DATA:=}"  # folder of its subwords/ and data-bin/; empty: that above its checkpoints/

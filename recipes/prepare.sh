@@ -34,7 +34,7 @@ switches LOWERCASE
 workers=(${WORKERS:+--workers "$WORKERS"})
 step() {
     stage prepare --about "${TRAIN:-${CORPUS:-$SOURCE-$TARGET}}, $SOURCE to $TARGET" \
-        --writes-to "$DATA_DIR" -- \
+        --prepares -- \
         python3 "$REPO/data-prep/$1.py" "${@:2}" --source "$SOURCE" --target "$TARGET"
 }
 

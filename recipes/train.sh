@@ -83,11 +83,14 @@ case $EVAL_BLEU:${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
         "or moses-bpe" ;;
 esac
 
-about="$ARCH${BASE:+ from ${BASE#"$PWD/"}}"
+last_checkpoint=$RUN_DIR/checkpoints/checkpoint_last.pt
+about=$ARCH
+[[ -z $BASE || -e $last_checkpoint ]] || about+=" from ${BASE#"$PWD/"}"
 about+=", $PRECISION${MAX_EPOCH:+, $MAX_EPOCH epoch$( ((MAX_EPOCH == 1)) || echo s)}${MAX_UPDATE:+, $MAX_UPDATE updates}"
 ((devices == 1)) || about+=", $devices processes"
-stage train --output "$RUN_DIR/checkpoints/checkpoint_last.pt" --input "$DATA_DIR/data-bin" \
-    --input "$REPO/transformer_plugin/modules" ${base[@]+"${base[@]}"} --log "$RUN_DIR/train.log" --resumes --about "$about" \
+stage train --output "$last_checkpoint" --input "$DATA_DIR/data-bin" \
+    --ignore 'test*' --ignore SHA256SUMS --input "$REPO/transformer_plugin/modules" ${base[@]+"${base[@]}"} \
+    --log "$RUN_DIR/train.log" --resumes --about "$about" \
     ${launch_env[@]+"${launch_env[@]}"} ${exactness[@]+"${exactness[@]}"} -- \
     ${launch[@]+"${launch[@]}"} fairseq-train "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \

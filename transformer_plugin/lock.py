@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import socket
 import time
@@ -20,9 +21,14 @@ class LockedError(OSError):
 
 @contextlib.contextmanager
 def file_lock(
-    path: Path, holder: str, patience: float = PATIENCE, inherited: bool = False
+    path: Path,
+    holder: str,
+    patience: float = PATIENCE,
+    inherited: bool = False,
+    shared: bool = False,
 ) -> Iterator[None]:
-    """Holds an exclusive lock on the file ``path`` during the block.
+    """Holds a lock on the file ``path`` during the block: an exclusive one, or with ``shared`` one
+    that others may share, but that keeps out those that want an exclusive one.
 
     The system releases the lock when every process that has the file open has ended, for whatever
     reason: this one, its forks, and with ``inherited`` the commands that it starts. On a file
@@ -38,26 +44,40 @@ def file_lock(
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+", encoding="utf-8") as file:
-        if not _acquired(file.fileno(), patience):
+        acquired = _acquired(file.fileno(), 0 if shared else patience)
+        if acquired:  # alone: no name in the file is that of a process that holds it
+            file.truncate(0)
+        if shared:
+            acquired = _acquired(file.fileno(), patience, shared)
+        if not acquired:
             file.seek(0)
-            other = file.read().strip() or "another process"
-            raise LockedError(f"{path}: locked by {other}: wait for it to end, or stop it")
+            others = ", ".join(file.read().splitlines()) or "another process"
+            raise LockedError(f"{path}: locked by {others}: wait for it to end, or stop it")
         os.set_inheritable(file.fileno(), inherited)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
-        file.truncate(0)
         file.write(f"{holder} (process {os.getpid()} on {socket.gethostname()}, since {since})\n")
         file.flush()
         yield
 
 
-def _acquired(descriptor: int, patience: float) -> bool:
+def _acquired(descriptor: int, patience: float, shared: bool = False) -> bool:
     deadline = time.monotonic() + patience
     while True:
         try:
-            if lock_descriptor(descriptor, blocking=False):
+            if _try_lock(descriptor, shared):
                 return True
         except OSError:  # a file system without locks
             return True
         if time.monotonic() >= deadline:
             return False
         time.sleep(0.1)
+
+
+def _try_lock(descriptor: int, shared: bool) -> bool:
+    if not shared:
+        return lock_descriptor(descriptor, blocking=False)
+    try:  # filelock has no shared lock of a descriptor; its exclusive one is of this kind
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

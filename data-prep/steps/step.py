@@ -45,10 +45,12 @@ def run_step(
             print(f"[{name}] already done: same inputs, same settings", file=sys.stderr)
             return
         remove_unfinished(target)
-        with atomic_folder(target) as folder:
-            work(folder)
-            done_file.clear()
-        done_file.write(_files(target))
+        in_use = output.parent / ".done" / "data.lock"  # shared by the runs on this data
+        with file_lock(in_use, f"the step that writes {output}", PATIENCE):
+            with atomic_folder(target) as folder:
+                work(folder)
+                done_file.clear()
+            done_file.write(_files(target))
     print(f"[{name}] written to {shown_path(output)}", file=sys.stderr)
 
 

@@ -44,7 +44,7 @@ def test_a_stage_runs_again_after_an_edit(tmp_path, verb, file):
         source.write("EDITED = True\n")
     said, runs = recipe(verb)
     assert f"{verb}: already done" not in said and runs == first + 1
-    assert (f"train: {file} changed since it was done" in said) == (verb == "train")
+    assert (f"train: {file} changed since it was started" in said) == (verb == "train")
     # Training had nothing left to do, so the checkpoint is still that of the other equations.
     said, _runs = recipe(verb)
-    assert (f"train: {file} changed since it was done" in said) == (verb == "train")
+    assert (f"train: {file} changed since it was started" in said) == (verb == "train")

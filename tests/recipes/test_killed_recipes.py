@@ -90,6 +90,8 @@ def test_a_recipe_that_is_told_to_end_lets_training_save(tmp_path, number):
     assert log.endswith("saved\n") and log.count("saved") == 1
     entries = json.loads((tmp_path / "runs/toy/manifest.json").read_text())["stages"]["train"]
     assert [entry["status"] for entry in entries] == [85]
+    output = training(tmp_path, **env, DROPOUT="0.3").communicate(timeout=60)[0]
+    assert "train: settings changed since it was started; continuing from what" in output
 
 
 def test_no_stage_begins_after_an_interruption(tmp_path):

@@ -14,10 +14,10 @@ def shell(tmp_path):
     """shell(script, NAME=VALUE) runs a script that has sourced lib.sh, in RUN_DIR."""
     (tmp_path / "run").mkdir()
 
-    def run(script: str, **variables):
+    def run(script: str, folder: str = "run", **variables):
         text = (
             f"set -euo pipefail\n. {REPO}/recipes/lib.sh\nEXPERIMENT=x\n"
-            f'RUN_DIR={tmp_path}/run DATA_DIR={tmp_path}/run\ncd "$RUN_DIR"\n{script}\n'
+            f'RUN_DIR={tmp_path}/{folder} DATA_DIR=$RUN_DIR\ncd "$RUN_DIR"\n{script}\n'
         )
         return subprocess.run(
             ["bash", "-c", text, "verb.sh"],
@@ -57,6 +57,15 @@ def test_a_stage_runs_again_only_when_something_changed(shell, tmp_path):
     assert (run / "out.txt").read_text() == "two"
     entries = json.loads((run / "manifest.json").read_text())["stages"]["copy"]
     assert "cp in.txt out.txt" in entries[0]["commands"][0] and entries[0]["status"] == 0
+
+
+def test_a_run_that_has_moved_is_still_done(shell, tmp_path):
+    paths = '"$RUN_DIR/in" "$RUN_DIR/out"'
+    script = f'stage copy --output "$RUN_DIR/out" --input "$RUN_DIR/in" -- cp {paths}\nperform'
+    (tmp_path / "run/in").write_text("one")
+    assert "already done" not in shell(script).stderr
+    (tmp_path / "run").rename(tmp_path / "moved")
+    assert "copy: already done" in shell(script, "moved").stderr
 
 
 def test_a_missing_input_stops_the_stage(shell, tmp_path):

@@ -12,7 +12,7 @@ def refused(verb, *arguments, **knobs):
         [REPO / f"recipes/{verb}.sh", *arguments],
         capture_output=True,
         text=True,
-        env=environment(RUNS="/nowhere", **knobs),
+        env=environment(**({"RUNS": "/nowhere"} | knobs)),
         check=False,
     )
     assert done.returncode == 2 and done.stdout == "", done.stdout
@@ -48,6 +48,12 @@ def test_no_epoch_and_no_checkpoint_are_refused_before_anything_begins(variable)
     """fairseq takes 0 epochs as no limit; without checkpoints a run would fail at its end."""
     line = refused("run", "toy", "--dry-run", **{variable: "0"})
     assert line == f"run.sh: {variable} is 0: expected 1 at least"
+
+
+@pytest.mark.parametrize("variable", ["RUNS", "DATA_DIR"])
+def test_a_colon_in_a_folder_is_refused_before_anything_begins(variable):
+    line = refused("run", "toy", "--dry-run", **{variable: "/a:b"})
+    assert line == f"run.sh: {variable} is '/a:b': fairseq splits paths at a colon"
 
 
 @pytest.mark.parametrize("variable, verb", [("LOWERCASE", "prepare"), ("LOWERCASE", "score"),

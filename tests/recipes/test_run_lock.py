@@ -1,12 +1,17 @@
-"""A run folder has one recipe at a time, whichever it is and however the one before ended."""
+"""A run folder has one recipe at a time, whichever it is and however the one before ended; data may
+be used by many, and is not prepared anew meanwhile."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
 
 import pytest
 from fake_programs import recipes
+from recipe_environment import REPO
+
+from transformer_plugin.runs.done_file import checksums
 
 # Ends when the file `go` is there; ignores that its recipe has ended.
 GENERATE = """
@@ -15,7 +20,7 @@ echo begun > "$HERE/begun.$$"
 until [[ -e $HERE/go ]]; do sleep 0.01; done
 echo H-0
 """
-PLUGIN = '[[ $1 != hypotheses ]] || touch "$RUNS/toy/hypotheses.txt"'
+PLUGIN = '[[ $1 != hypotheses ]] || touch "$5"'  # its --output
 
 
 @pytest.fixture
@@ -82,3 +87,34 @@ def test_what_only_looks_and_other_machines_need_no_lock(tmp_path, env):
         assert "locked" not in output
     (tmp_path / "go").touch()
     first.communicate()
+
+
+def test_data_in_use_is_not_prepared_anew(tmp_path, env):
+    (tmp_path / "runs/toy/lstm/checkpoints").mkdir(parents=True)
+    (tmp_path / "runs/toy/lstm/checkpoints/averaged.pt").write_text("weights")
+    shutil.copytree(REPO / "data-prep", tmp_path / "data-prep")
+    prepared = start(tmp_path, env, "prepare", VOCAB_SIZE="100")
+    assert prepared.wait(300) == 0, prepared.stdout.read()
+    first = start(tmp_path, env, "generate")
+    begun(tmp_path)
+    # Another run on the same data finds it prepared and decodes too.
+    words = ("--from", "prepare", "--to", "prepare")
+    done = start(tmp_path, env, "run", *words, VOCAB_SIZE="100", SYSTEM="lstm")
+    assert done.wait(300) == 0, done.stdout.read()
+    second = start(tmp_path, env, "generate", SYSTEM="lstm")
+    deadline = time.monotonic() + 30
+    while len(list(tmp_path.glob("begun.*"))) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    before = checksums([tmp_path / "runs/toy/subwords"])
+    third = start(tmp_path, env, "prepare", VOCAB_SIZE="90", SYSTEM="lstm", SEEDS="1")
+    output = third.communicate(timeout=300)[0]
+    assert third.returncode == 2
+    for process in (first, second):
+        assert f"generate.sh (process {process.pid} on" in output
+    assert "runs/toy/.done/data.lock: locked by " in output
+    assert checksums([tmp_path / "runs/toy/subwords"]) == before
+    (tmp_path / "go").touch()
+    assert (first.wait(30), second.wait(30)) == (0, 0)
+    assert start(tmp_path, env, "prepare", VOCAB_SIZE="90").wait(300) == 0
+    assert checksums([tmp_path / "runs/toy/subwords"]) != before

@@ -126,10 +126,11 @@ def test_training_goes_on_in_the_same_log_and_its_failure_is_seen(tmp_path):
     assert epochs() == ["2"]
     recipe("train.sh", "toy", **knobs, MAX_EPOCH="3")
     assert epochs() == ["3"]
+    (data / "test.en-de.en.bin").write_text("of another test set")
     assert "already done" in recipe("train.sh", "toy", **knobs, MAX_EPOCH="3").stderr
     longer = recipe("train.sh", "toy", **knobs, MAX_EPOCH="4").stderr
     assert epochs() == ["3", "4"]
-    assert "train: settings changed since it was done; continuing from what is there" in longer
+    assert "train: settings changed since it was started; continuing from what is there" in longer
     assert longer.rstrip().endswith(f"To start anew: rm -r {data.parent}/checkpoints")
 
 

@@ -29,6 +29,10 @@ def test_files_count_by_name_and_contents(data, tmp_path):
     assert checksums([data, tmp_path / "one"]) == expected
 
 
+def test_files_that_are_ignored_do_not_count(data):
+    assert set(checksums([data], ["b*"])) == {"data/below/a"}
+
+
 def test_two_files_of_one_name_are_two(data, tmp_path):
     (tmp_path / "b").write_bytes(b"3")
     assert set(checksums([data / "b", tmp_path / "b"]).values()) == {sha256(b"1"), sha256(b"3")}
@@ -83,3 +87,27 @@ def test_an_unreadable_record_is_none(data, tmp_path, contents):
     assert done.is_current([])
     done.path.write_text(contents)
     assert not done.is_current([])
+
+
+def test_a_stage_that_was_stopped_knows_what_it_was_started_with(data, tmp_path):
+    output = tmp_path / "out"
+
+    def perform(number, contents, finished=True):
+        """Returns the changes that a stage is told of, which then writes ``contents``."""
+        stage = DoneFile(tmp_path, "x", {"n": number}, [data])
+        changes = stage.changes()
+        stage.start([output])
+        output.write_bytes(contents)
+        stage.end([output], finished)
+        return changes, stage.is_current([output])
+
+    assert perform(1, b"half", finished=False) == ([], False)
+    assert perform(1, b"whole") == ([], True)
+    assert perform(2, b"whole", finished=False) == (["settings"], False)  # it failed at once
+    assert perform(1, b"whole") == ([], True)
+    assert perform(2, b"more", finished=False) == (["settings"], False)
+    assert perform(2, b"all") == ([], True)
+    (data / "b").write_bytes(b"other")
+    assert perform(2, b"all") == (["data/b"], False)  # it found nothing left to do
+    assert perform(2, b"all") == (["data/b"], False)
+    assert perform(2, b"of the other") == (["data/b"], True)

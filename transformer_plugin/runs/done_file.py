@@ -1,23 +1,21 @@
-"""Records the inputs and settings of a finished stage: it runs again only if they change."""
+"""Records the inputs and settings of a stage: a finished one runs again only if they change."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from ..files import atomic_write, checksum
 
-IGNORED = (
-    ".log",
-    ".partial",
-    ".pyc",
-)  # in a folder: files that may change without changing the result
+IGNORED = (".*", "*.log", "*.partial", "*.pyc")  # files that may change without changing the result
 
 
 class DoneFile:
-    """``FOLDER/.done/NAME.json``: settings and checksums of the last complete run of a stage.
+    """``FOLDER/.done/NAME.json``: what a stage was last started with, and checksums of its outputs
+    once it has finished.
 
     Files are recorded by name, so that the folder of a run may move.
 
@@ -26,21 +24,28 @@ class DoneFile:
         name: of the stage.
         settings: everything else that the result depends on; values that JSON can hold.
         inputs: files and folders. A folder stands for all its files except hidden ones and logs.
+        ignored: patterns of names of other files in folders that do not count.
 
     Raises:
         FileNotFoundError: an input is missing.
     """
 
     def __init__(
-        self, folder: Path, name: str, settings: dict[str, Any], inputs: Iterable[Path]
+        self,
+        folder: Path,
+        name: str,
+        settings: dict[str, Any],
+        inputs: Iterable[Path],
+        ignored: Sequence[str] = (),
     ) -> None:
         self.path = folder / ".done" / f"{name}.json"
         settings = json.loads(json.dumps(settings))  # tuples become lists, as in the file
-        self._wanted = {"settings": settings, "inputs": checksums(inputs)}
+        self._wanted = {"settings": settings, "inputs": checksums(inputs, ignored)}
+        self._before: tuple[dict[str, Any] | None, dict[str, str]] = (None, {})
 
     def changes(self) -> list[str]:
-        """The names of inputs that have changed since the stage finished, and "settings" if those
-        have; empty if it never finished."""
+        """The names of inputs that have changed since the stage was started, and "settings" if
+        those have; empty if it never was."""
         record = self._record()
         if record is None:
             return []
@@ -53,20 +58,23 @@ class DoneFile:
         record = self._record()
         if record is None or self.changes():
             return False
-        try:
-            return bool(record["outputs"] == checksums(outputs))
-        except FileNotFoundError:
-            return False
+        return bool(record["outputs"] == _checksums_of_existing(outputs))
 
-    def is_of_other_inputs(self, outputs: Iterable[Path]) -> bool:
-        """Whether exactly these outputs were made from other inputs: the stage continued from them
-        and found nothing left to do."""
-        record = self._record()
-        return (
-            record is not None
-            and record["inputs"] != self._wanted["inputs"]
-            and bool(record["outputs"] == checksums(outputs))
-        )
+    def start(self, outputs: Iterable[Path]) -> None:
+        """Records what the stage is started with; ``end`` must follow."""
+        self._before = self._record(), _checksums_of_existing(outputs)
+        self._save(self._wanted | {"outputs": None})
+
+    def end(self, outputs: Iterable[Path], finished: bool) -> None:
+        """Records the outputs of a stage that has finished. The record is again as before ``start``
+        if the outputs are, and the stage failed, or found nothing left to do with other inputs."""
+        record, outputs_before = self._before
+        now = _checksums_of_existing(outputs)
+        of_other_inputs = record is not None and record["inputs"] != self._wanted["inputs"]
+        if now == outputs_before and (not finished or of_other_inputs):
+            self._save(record)
+        elif finished:
+            self._save(self._wanted | {"outputs": now})
 
     def _record(self) -> dict[str, Any] | None:
         """The file's contents; None if it is missing or damaged."""
@@ -83,15 +91,25 @@ class DoneFile:
 
     def write(self, outputs: Iterable[Path]) -> None:
         """Writes the record, when the outputs are complete."""
-        record = self._wanted | {"outputs": checksums(outputs)}
+        self._save(self._wanted | {"outputs": checksums(outputs)})
+
+    def _save(self, record: dict[str, Any] | None) -> None:
+        if record is None:
+            self.clear()
+            return
         self.path.parent.mkdir(exist_ok=True)
         with atomic_write(self.path) as file:
             json.dump(record, file, indent=1, sort_keys=True)
             file.write("\n")
 
 
-def checksums(paths: Iterable[Path]) -> dict[str, str]:
+def _checksums_of_existing(paths: Iterable[Path]) -> dict[str, str]:
+    return checksums(path for path in paths if path.exists())
+
+
+def checksums(paths: Iterable[Path], ignored: Sequence[str] = ()) -> dict[str, str]:
     """The sha256 of each file by name; files in a folder are named NAME/FILE. Links are followed.
+    Files in a folder whose names match a pattern of ``ignored`` are left out.
 
     Raises:
         FileNotFoundError: a path or the target of a link is missing.
@@ -100,7 +118,7 @@ def checksums(paths: Iterable[Path]) -> dict[str, str]:
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"{path} is missing: run the stage that writes it first")
-        files = _files(path, ()) if path.is_dir() else [path]
+        files = _files(path, ignored) if path.is_dir() else [path]
         for file in sorted(files):
             name = str(file.relative_to(path.parent))
             if name in found:  # a file in another folder has that name
@@ -109,17 +127,19 @@ def checksums(paths: Iterable[Path]) -> dict[str, str]:
     return found
 
 
-def _files(folder: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:
-    """The files of a folder at any depth, except hidden ones and logs. A link to a folder above it
-    is not followed."""
+def _files(
+    folder: Path, ignored: Sequence[str], above: tuple[tuple[int, int], ...] = ()
+) -> Iterator[Path]:
+    """The files of a folder at any depth, except ``IGNORED`` and ``ignored``. A link to a folder
+    above it is not followed."""
     status = folder.stat()
     this = (status.st_dev, status.st_ino)
     if this in above:
         return
     for path in folder.iterdir():
         if path.is_dir():
-            yield from _files(path, (*above, this))
-        elif path.name[0] != "." and path.suffix not in IGNORED:
+            yield from _files(path, ignored, (*above, this))
+        elif not any(fnmatchcase(path.name, pattern) for pattern in (*IGNORED, *ignored)):
             if not path.exists():
                 raise FileNotFoundError(f"{path} is a link to a file that does not exist")
             yield path

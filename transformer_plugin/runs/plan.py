@@ -19,9 +19,10 @@ class Command:
         inputs, output: what the result depends on, and what the stage must write. A stage with an
             output is skipped when that, the inputs and the command are as they were; one without
             always runs.
+        ignored: patterns of names of files in folders of ``inputs`` that do not count.
         log: file for both streams; stdout: file for standard output alone.
         resumes: the command continues from an output that is there, and adds to the log.
-        writes_to: a folder besides that of the run which is locked as well.
+        prepares: the command writes to the folder of the data.
         about: what the stage does, for the screen.
     """
 
@@ -29,11 +30,12 @@ class Command:
     words: list[str]
     variables: dict[str, str]
     inputs: list[Path]
+    ignored: list[str]
     output: Path | None
     log: Path | None
     stdout: Path | None
     resumes: bool
-    writes_to: Path | None
+    prepares: bool
     about: str
 
     @property
@@ -92,11 +94,12 @@ def _parse_command(words: list[str]) -> Command:
     parser = argparse.ArgumentParser(prog="stage", add_help=False)
     parser.add_argument("stage")
     parser.add_argument("--input", dest="inputs", type=Path, action="append", default=[])
+    parser.add_argument("--ignore", dest="ignored", action="append", default=[])
     parser.add_argument("--output", type=Path)
     parser.add_argument("--log", type=Path)
     parser.add_argument("--stdout", type=Path)
     parser.add_argument("--resumes", action="store_true")
-    parser.add_argument("--writes-to", type=Path)
+    parser.add_argument("--prepares", action="store_true")
     parser.add_argument("--about", default="")
     parser.add_argument("--env", dest="variables", action="append", default=[])
     options = vars(parser.parse_args(words[:end]))

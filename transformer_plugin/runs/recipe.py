@@ -26,6 +26,7 @@ from .output import run
 from .plan import Command, parse_plan
 from .process import Supervisor
 
+_REPO = Path(__file__).parents[2]
 PATIENCE = 2.0  # seconds for a recipe that is just ending
 
 
@@ -82,7 +83,8 @@ class Recipe:
         script: its name, for messages.
         experiment: its name, for messages.
         folder: of the run, locked until all stages have ended.
-        data: folder of the prepared data, for the manifest.
+        data: folder of the prepared data. Stages with inputs share a lock on it, which keeps steps
+            of data-prep/ from changing it.
         node_rank: number of this machine. All but machine 0 leave the lock and the manifest to it.
     """
 
@@ -97,43 +99,64 @@ class Recipe:
 
     def perform(self, commands: list[Command]) -> int:
         """Runs stage after stage; returns the status of the first that fails, or 0."""
+        self.folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as locks:
-            self._lock(self.folder, locks)
-            for name, group in itertools.groupby(commands, key=lambda command: command.stage):
-                status = self._perform_stage(name, list(group))
+            self._lock(self.folder / ".lock", locks)
+            stages = itertools.groupby(commands, key=lambda command: command.stage)
+            for stage in (list(group) for _, group in stages):
+                if stage[-1].output is None:
+                    status = self._perform_always(stage, locks)
+                else:
+                    status = self._perform_unless_done(stage, locks)
                 if status:
                     return status
         return 0
 
-    def _perform_stage(self, name: str, commands: list[Command]) -> int:
-        last = commands[-1]
-        with ExitStack() as locks:
-            if last.writes_to is not None:
-                self._lock(last.writes_to, locks)
-            if last.output is None:
-                self._tell_start(commands)
-                return self._run(name, commands)
-            settings = {"commands": [command.line for command in commands]}
-            try:
-                done_file = DoneFile(self.folder, name, settings, last.inputs)
-            except FileNotFoundError as error:
-                everything = f"recipes/run.sh {self.experiment} runs all stages"
-                raise FileNotFoundError(f"{error}; {everything}") from None
-            if done_file.is_current([last.output]):
-                self._note(f"{name}: already done")
-                return 0
+    def _perform_always(self, commands: list[Command], locks: ExitStack) -> int:
+        with ExitStack() as of_stage:
+            if commands[-1].prepares:
+                self._lock(self.data / ".done" / "prepare.lock", of_stage)
             self._tell_start(commands)
-            if last.continues:
-                self._tell_changes(last, done_file.changes())
-            else:
-                done_file.clear()
-            remove_unfinished(last.output)
-            status = self._run(name, commands)
-            if status == 0 and not done_file.is_of_other_inputs([last.output]):
-                done_file.write([last.output])
+            status = self._run(commands)
+            if commands[-1].prepares:  # before others may prepare
+                self._lock_data(locks)
         return status
 
-    def _run(self, name: str, commands: list[Command]) -> int:
+    def _perform_unless_done(self, commands: list[Command], locks: ExitStack) -> int:
+        last = commands[-1]
+        assert last.output is not None
+        self._lock_data(locks)
+        settings = {"commands": [self._movable(command.line) for command in commands]}
+        try:
+            done_file = DoneFile(self.folder, last.stage, settings, last.inputs, last.ignored)
+        except FileNotFoundError as error:
+            everything = f"recipes/run.sh {self.experiment} runs all stages"
+            raise FileNotFoundError(f"{error}; {everything}") from None
+        if done_file.is_current([last.output]):
+            self._note(f"{last.stage}: already done")
+            return 0
+        self._tell_start(commands)
+        if last.continues:
+            self._tell_changes(last, done_file.changes())
+        else:
+            done_file.clear()
+        remove_unfinished(last.output)
+        done_file.start([last.output])
+        status = None
+        try:
+            status = self._run(commands)
+        finally:
+            done_file.end([last.output], finished=status == 0)
+        return status
+
+    def _movable(self, line: str) -> str:
+        """A command line that stays the same when the folders move."""
+        for folder, name in ((self.folder, "RUN_DIR"), (self.data, "DATA_DIR"), (_REPO, "REPO")):
+            line = line.replace(f"{folder}/", f"{name}/")
+        return line
+
+    def _run(self, commands: list[Command]) -> int:
+        name = commands[-1].stage
         self.performed.add(name)
         for command in commands:
             if self.supervisor.interrupted:
@@ -163,8 +186,8 @@ class Recipe:
         assert command.output is not None
         if changes:
             self._note(
-                f"{command.stage}: {', '.join(changes)} changed since it was done; continuing from"
-                f" what is there. To start anew: rm -r {shown_path(command.output.parent)}"
+                f"{command.stage}: {', '.join(changes)} changed since it was started; continuing"
+                f" from what is there. To start anew: rm -r {shown_path(command.output.parent)}"
             )
 
     def _tell_failure(self, command: Command, status: int, message: str) -> None:
@@ -186,13 +209,18 @@ class Recipe:
             lines = [str(command) for command in commands]
             manifest.add(self.folder, self.data, name, lines, status)
 
-    def _lock(self, folder: Path, locks: ExitStack) -> None:
-        """Keeps other recipes out of a folder, unless nothing can be written there anyway."""
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder.resolve() / ".lock"
-        writable = os.access(path if path.exists() else folder, os.W_OK)
-        if self.node_rank == 0 and writable and path not in self._locked:
-            locks.enter_context(file_lock(path, self.script, PATIENCE, inherited=True))
+    def _lock_data(self, locks: ExitStack) -> None:
+        if self.data.is_dir():
+            self._lock(self.data / ".done" / "data.lock", locks, shared=True)
+
+    def _lock(self, path: Path, locks: ExitStack, shared: bool = False) -> None:
+        """Keeps other recipes out, unless nothing can be written there anyway."""
+        path = path.resolve()
+        place = next(place for place in (path, *path.parents) if place.exists())
+        if self.node_rank == 0 and os.access(place, os.W_OK) and path not in self._locked:
+            locks.enter_context(
+                file_lock(path, self.script, PATIENCE, inherited=True, shared=shared)
+            )
             self._locked.append(path)
 
     def _note(self, text: str) -> None:
