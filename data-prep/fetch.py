@@ -19,7 +19,7 @@ from sources import user_files
 from sources.archives import extract
 from sources.file_formats import segment_numbers, sentences
 from sources.manifests import Part, held_out, parts, read_manifest
-from sources.mirror import fetch_file
+from sources.mirror import fetch_file, other_editions
 from steps.errors import BadInput, exit_cleanly
 from steps.progress import progress
 from steps.step import run_step
@@ -130,12 +130,9 @@ def fetch_corpus(args: argparse.Namespace) -> None:
         fetch(manifest, wanted, args.source, args.target, args.downloads, folder)
         check_splits(folder, args.source, args.target, known)
 
-    run_step(
-        args.output,
-        inputs=[],
-        work=work,
-        settings={"parts": names, "files": files, "hold_out": held_out(manifest)},
-    )
+    settings = {"parts": names, "files": files, "hold_out": held_out(manifest)}
+    settings["other_editions"] = other_editions(manifest, files)
+    run_step(args.output, inputs=[], work=work, settings=settings)
 
 
 def main() -> None:

@@ -12,12 +12,14 @@ import os
 import sys
 import urllib.parse
 import urllib.request
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sources.checksums import Expected, read_checksums
 from sources.download import download, first_that_works
 from steps.errors import BadInput
+from transformer_plugin.files import checksum
 from transformer_plugin.lock import file_lock
 
 ADVICE = (
@@ -29,25 +31,46 @@ ADVICE = (
 def fetch_file(manifest: dict[str, Any], file: str, downloads: Path) -> Path:
     """A local path of the file, complete and checked; BadInput if it is not found."""
     expected = Expected.of(manifest["files"][file])
-    mirror = os.environ.get("DATA_MIRROR", "")
-    if not mirror:
-        places = [(address, file) for address in manifest["addresses"]]
-    else:
-        base = mirror if "://" in mirror else Path(mirror).resolve().as_uri()
-        name = PurePosixPath(file).name
-        names = dict.fromkeys((f"{manifest['mirror_folder']}/{name}", file, name))
-        places = [(base.rstrip("/") + "/", name) for name in names]
-        if base.startswith("file:"):  # those with the file, or the first for the message
-            places = [place for place in places if _local(*place).is_file()] or places[:1]
     # Several corpora use WMT's archives, which have their own folders.
     path = downloads / (file if "/" in file else f"{manifest['mirror_folder']}/{file}")
     return first_that_works(
         [
             lambda base=base, name=name: _fetch_from(base, name, path, expected)
-            for base, name in places
+            for base, name in _places(manifest, file)
         ],
         ADVICE,
     )
+
+
+def other_editions(manifest: dict[str, Any], files: Iterable[str]) -> dict[str, str]:
+    """The sha256 of those files in the folder DATA_MIRROR that may not be the public ones: its
+    SHA256SUMS lists another edition, or the public one's checksum is not known."""
+    found = {}
+    for file in files:
+        expected = Expected.of(manifest["files"][file])
+        base, name = _places(manifest, file)[0]
+        if not base.startswith("file:") or not _local(base, name).is_file():
+            continue
+        own = read_checksums(_local(base, "SHA256SUMS")).get(name)
+        if own is None and expected == Expected():
+            own = checksum(_local(base, name))
+        if own is not None and own != expected.sha256:
+            found[file] = own
+    return found
+
+
+def _places(manifest: dict[str, Any], file: str) -> list[tuple[str, str]]:
+    """Where to look for a file: addresses that end in a slash, and its name there."""
+    mirror = os.environ.get("DATA_MIRROR", "")
+    if not mirror:
+        return [(address, file) for address in manifest["addresses"]]
+    base = mirror if "://" in mirror else Path(mirror).resolve().as_uri()
+    name = PurePosixPath(file).name
+    names = dict.fromkeys((f"{manifest['mirror_folder']}/{name}", file, name))
+    places = [(base.rstrip("/") + "/", name) for name in names]
+    if base.startswith("file:"):  # those with the file, or the first for the message
+        return [place for place in places if _local(*place).is_file()] or places[:1]
+    return places
 
 
 def _local(base: str, name: str) -> Path:

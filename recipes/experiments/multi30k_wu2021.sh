@@ -9,7 +9,6 @@ case $SYSTEM in
         : "${ARCH:=vaswani_tiny}"
         TRAIN_FLAGS=(--encoder-layers 4 --decoder-layers 4) ;;
     fairseq)
-        : "${ARCH:=transformer}"
         TRAIN_FLAGS=(--encoder-layers 4 --decoder-layers 4
             --encoder-embed-dim 128 --decoder-embed-dim 128
             --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256

@@ -5,6 +5,7 @@
 case $EXPERIMENT in
     wmt14_en_fr*) : "${ARCH:=transformer_vaswani_wmt_en_fr_big}" ;;
     wmt14_*) : "${ARCH:=transformer_wmt_en_de}" ;;
+    multi30k_wu2021) : "${ARCH:=transformer}" ;;  # its shape is given by flags
     *) : "${ARCH:=transformer_iwslt_de_en}" ;;
 esac
 : "${LEARNING_RATE:=0.0005}"  # the peak

@@ -166,6 +166,34 @@ def test_members_of_one_name_in_two_archives_are_two(step, corpus, tmp_path):
     assert not [name for name in files if "member" in name]
 
 
+@pytest.mark.parametrize("listed", [True, False], ids=["SHA256SUMS", "no checksum is known"])
+def test_another_edition_in_a_mirror_is_read(step, corpus, tmp_path, listed):
+    path, mirror = corpus(), tmp_path / "mirror"
+    manifest = json.loads(path.read_text())
+
+    def fetch(**variables):
+        done = step("fetch", path, "--output", tmp_path / "run/raw", *PAIR, **variables)
+        assert done.returncode == 0, done.stderr
+        return "already done" in done.stderr, (tmp_path / "run/raw/test.de").read_text()
+
+    if not listed:
+        manifest["files"]["test.de.gz"] = {}
+        path.write_text(json.dumps(manifest))
+    text = LINES["test.de"]
+    assert fetch(DATA_MIRROR=str(mirror)) == (False, text)
+    if listed:  # the public edition needs no mirror to be known as such
+        assert fetch(DATA_MIRROR="") == (True, text)
+    for number in range(2):
+        edition = gzip.compress(text.replace("Zeile", f"edition {number}").encode())
+        (mirror / "small/test.de.gz").write_bytes(edition)
+        if listed:
+            digest = hashlib.sha256(edition).hexdigest()
+            (mirror / "SHA256SUMS").write_text(f"{digest}  small/test.de.gz\n")
+        expected = text.replace("Zeile", f"edition {number}")
+        assert fetch(DATA_MIRROR=str(mirror)) == (False, expected)
+        assert fetch(DATA_MIRROR=str(mirror)) == (True, expected)
+
+
 def test_a_part_that_is_empty_on_both_sides_is_refused(refused_fetch, corpus):
     message = refused_fetch(corpus({"train.en": b"", "train.de": gzip.compress(b"")}))
     assert "train.en.gz is empty" in message

@@ -138,6 +138,7 @@ def test_every_command_of_a_parser_parses(name, monkeypatch):
     ("wmt14_en_de_base", "convs2s", "fconv_wmt_en_de", "nag"),
     ("iwslt14_de_en", "lstm", "lstm_wiseman_iwslt_de_en", "adam"),
     ("iwslt14_de_en", "fairseq", "transformer_iwslt_de_en", "adam"),
+    ("multi30k_wu2021", "fairseq", "transformer", "adam"),
 ])  # fmt: skip
 def test_other_systems_by_the_same_recipe(experiment, system, arch, optimizer, monkeypatch):
     ours = list(commands(recipe("run.sh", experiment, "--dry-run").stdout))

@@ -113,6 +113,10 @@ def test_patience_counts_on(toy, tmp_path):
     ended = updates(tmp_path)
     assert "nothing to train: --patience 2" in train(toy, tmp_path, 1, *flags, validate=True)
     assert updates(tmp_path) == ended == 3 * (ended // 3)
+    flags += ("--max-epoch", 9, "--best-checkpoint-metric", "nll_loss")
+    log = train(toy, tmp_path, 1, *flags, validate=True)
+    assert "the best loss does not count for --best-checkpoint-metric nll_loss" in log
+    assert updates(tmp_path) == 2 * ended
 
 
 def test_an_interval_checkpoint_for_every_interval(toy, tmp_path, whole):
