@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
+
+logger = logging.getLogger(__name__)
 
 _NAMES = ("best", "num_runs")  # fairseq keeps the counts as attributes of its function
 _counts: dict[str, Any] = {}
@@ -15,16 +18,27 @@ def watch(should_stop_early: Callable[..., bool]) -> None:
     _counts = vars(should_stop_early)
 
 
-def counts() -> dict[str, Any]:
-    """The best validation score and the number of validations since; empty before the first."""
-    return {name: _counts[name] for name in _NAMES if name in _counts}
+def counts(metric: str) -> dict[str, Any]:
+    """The best validation score, which is of ``metric``, and the number of validations since."""
+    return {name: _counts[name] for name in _NAMES if name in _counts} | {"metric": metric}
 
 
-def restore(saved: dict[str, Any]) -> None:
-    """Sets the counts that ``counts`` returned when the checkpoint was saved."""
-    _counts.update(saved)
+def restore(extra_state: dict[str, Any], metric: str) -> None:
+    """Goes on from the best score and the counts of a checkpoint, unless they are of another
+    metric.
+
+    Args:
+        extra_state: of the checkpoint, with what ``counts`` returned when it was saved. Its best
+            score is removed if it does not count.
+    """
+    saved = dict(extra_state.get("early_stopping", {}))
+    before = saved.pop("metric", metric)
+    if before == metric:
+        _counts.update(saved)
+    elif extra_state.pop("best", None) is not None:
+        logger.info("the best %s so far is none of --best-checkpoint-metric %s", before, metric)
 
 
 def has_run_out(patience: int) -> bool:
     """Whether ``--patience`` has already stopped training."""
-    return 0 < patience <= counts().get("num_runs", 0)
+    return 0 < patience <= _counts.get("num_runs", 0)

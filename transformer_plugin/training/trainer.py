@@ -103,26 +103,13 @@ class SafeTrainer(Trainer):
         if extra_state is not None:
             self._restore_master_weights(filename)
             if not options.get("reset_meters"):
-                self._restore_best(extra_state)
+                early_stopping.restore(extra_state, self.cfg.checkpoint.best_checkpoint_metric)
         return extra_state
 
     def save_checkpoint(self, filename: str, extra_state: dict[str, Any]) -> Any:
         """As in fairseq, with the counts of early stopping."""
-        counts = early_stopping.counts() | {"metric": self.cfg.checkpoint.best_checkpoint_metric}
+        counts = early_stopping.counts(self.cfg.checkpoint.best_checkpoint_metric)
         return super().save_checkpoint(filename, {**extra_state, "early_stopping": counts})
-
-    def _restore_best(self, extra_state: dict[str, Any]) -> None:
-        """Goes on from the best validation score, unless that is of another metric."""
-        counts = extra_state.get("early_stopping", {})
-        metric = self.cfg.checkpoint.best_checkpoint_metric
-        before = counts.pop("metric", metric)
-        if before == metric:
-            early_stopping.restore(counts)
-        else:
-            extra_state.pop("best", None)
-            logger.info(
-                "the best %s does not count for --best-checkpoint-metric %s", before, metric
-            )
 
     def state_dict(self) -> dict[str, Any]:
         """The contents of a checkpoint, with float32 weights if the optimizer has them."""
