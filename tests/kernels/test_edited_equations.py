@@ -79,17 +79,37 @@ EDITS = {
         *("search/candidates.py", "log_p.topk(k, dim=1)", "log_p.mul(0.5).topk(k, dim=1)"),
         *("scores", ["candidates"]),
     ),
+    "a method assigned below its class": (
+        "modules/attention.py",
+        "",
+        "AttentionScore.forward = lambda self, q, k: (q @ k.mT).tanh()\n",
+        *("loss scores", ["attention", "decoder_cache", "fused_attention"]),
+    ),
+    "a variant under a condition": (
+        "modules/label_smoothing.py",
+        "",
+        "if torch:\n    def smoothed_cross_entropy(logits, target, epsilon):\n"
+        "        nll = torch.nn.functional.cross_entropy(logits, target, reduction='none')\n"
+        "        return nll**2, nll\n",
+        *("loss", ["chunked_loss"]),
+    ),
+    "an equation from outside": (
+        "search/candidates.py",
+        "def log_probabilities(logits: Tensor)",
+        "from torch.nn.functional import logsigmoid as log_probabilities\n\ndef _old(logits)",
+        *("scores", ["candidates"]),
+    ),
 }
 
 
 def edited(folder, file, old, new):
-    """A copy of the package with an edit."""
+    """A copy of the package in which the text ``old`` of a file is ``new``, or ``new`` is added."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(PACKAGE, folder / "transformer_plugin", ignore=ignored)
     path = folder / "transformer_plugin" / file
     source = path.read_text(encoding="utf-8")
-    assert source.count(old) == 1, f"{file} has no longer one '{old}': edit the test's table"
-    path.write_text(source.replace(old, new), encoding="utf-8")
+    assert not old or source.count(old) == 1, f"{file} has no longer one '{old}': edit EDITS"
+    path.write_text(source.replace(old, new) if old else source + new, encoding="utf-8")
     return str(folder)
 
 

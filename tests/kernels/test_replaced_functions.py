@@ -85,9 +85,24 @@ def test_what_a_program_replaces_is_what_runs(name, numbers, plain_functions, mo
     assert differing(numbers(), before) == set() and not caplog.messages
 
 
+@pytest.mark.parametrize("kind", [nn.Linear, attention.AttentionScore, nn.Module])
+def test_another_call_of_modules_is_what_runs(kind, numbers, plain_functions, monkeypatch):
+    before = numbers()
+    monkeypatch.setattr(kind, "__call__", halved(kind.__call__))
+    after = numbers()
+    with plain_functions():
+        assert differing(after, numbers()) == set()
+    assert differing(before, after) == {"loss", "scores"}
+
+
 def test_what_was_replaced_before_is_seen(monkeypatch):
-    monkeypatch.setattr(MultiHeadAttention, "attend", halved(MultiHeadAttention.attend))
-    assert Names([MultiHeadAttention]).replaced() == ["MultiHeadAttention.attend"]
+    """Also where it looks like the original, or is a function of the plugin."""
+    attend, forward = MultiHeadAttention.attend, attention.AttentionScore.forward
+    monkeypatch.setattr(MultiHeadAttention, "attend", functools.wraps(attend)(halved(attend)))
+    monkeypatch.setattr(attention.AttentionScore, "forward", attention.attention_weights)
+    assert forward is not attention.AttentionScore.forward
+    expected = ["AttentionScore.forward", "MultiHeadAttention.attend"]
+    assert Names([MultiHeadAttention]).replaced() == expected
 
 
 def test_a_deleted_name_counts_as_replaced(monkeypatch):

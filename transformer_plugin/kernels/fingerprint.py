@@ -21,6 +21,7 @@ from ..modules.operation import Operation
 FILE = Path(__file__).with_name("fingerprints.json")
 _SEAM = Operation.__module__
 _PACKAGE = _SEAM.partition(".")[0]
+_TOP_LEVEL = "top-level code"
 _PLAIN = (f"{_PACKAGE}.modules.", f"{_PACKAGE}.search.")
 
 
@@ -36,47 +37,59 @@ class Place(NamedTuple):
 
 def closure(roots: Iterable[Any]) -> dict[str, str]:
     """Hashes of the source of these plain functions and classes, and of all functions, classes and
-    constants of ``modules`` and ``search`` that they use, directly or not, by ``file: name``."""
+    constants of ``modules`` and ``search`` that they use, directly or not, by ``file: name``. They
+    depend on where other names are imported from. Statements that are no definitions, such as a
+    condition around a function, are the top-level code of their file."""
     return {
-        str(place): hashlib.sha256(repr(structure(source)).encode()).hexdigest()[:16]
-        for place, source in reached(roots)
+        str(place): hashlib.sha256(repr([structure(source), imports]).encode()).hexdigest()[:16]
+        for place, source, imports in reached(roots)
     }
 
 
-def reached(roots: Iterable[Any]) -> Iterator[tuple[Place, list[Any]]]:
-    """The places and definitions of ``closure``."""
+def reached(roots: Iterable[Any]) -> Iterator[tuple[Place, list[Any], list[str]]]:
+    """The places and definitions of ``closure``, with the imports that lead out of the plain
+    modules. Classes of torch are left out."""
     found: set[Place] = set()
     waiting = [Place(root.__module__, root.__qualname__) for root in roots]
     while waiting:
         place = waiting.pop()
-        if place not in found and _is_plain(place.module):
-            found.add(place)
-            source = _source(place)
-            yield place, source
-            waiting += filter(None, (origin(place.module, name) for name in names_in(source)))
+        if place in found or place.module.startswith("torch."):
+            continue
+        found.add(place)
+        source = _source(place)
+        origins = {name: origin(place.module, name) for name in names_in(source)}
+        waiting += (each for each in origins.values() if each and is_plain(each.module))
+        waiting += [Place(place.module, _TOP_LEVEL)] * (_TOP_LEVEL in _definitions(place.module))
+        imported = [
+            f"{name} from {each.module.removeprefix(_PACKAGE)} {each.name}"
+            for name, each in origins.items()
+            if each and not is_plain(each.module)
+        ]
+        yield place, source, sorted(imported)
 
 
 def _source(place: Place) -> list[Any]:
-    """The statements that define ``place``."""
+    """The statements that define ``place``; none if it is not where it was."""
     name, *parts = place.name.split(".")
-    found: Any = _definitions(place.module)[name]
+    found: Any = _definitions(place.module).get(name, [])
     for part in parts:
         found = [each for whole in found for each in whole.body if part in defined_in(each)]
-    return found
+    return list(found)
 
 
 def origin(module: str, name: str) -> Place | None:
-    """Where the object that a module calls ``name`` is defined; None outside the plain modules."""
+    """Where the object that a plain module calls ``name`` is defined, or imported from where that
+    is not in a plain module; None for other names, such as local ones."""
     definition = _definitions(module).get(name)
     if isinstance(definition, Place):
-        return origin(*definition)
+        return origin(*definition) or definition
     return Place(module, name) if definition else None
 
 
 @functools.cache
 def _definitions(module: str) -> dict[str, list[ast.stmt] | Place]:
     """The statements that define each name of a plain module, or where it is imported from."""
-    if not _is_plain(module):
+    if not is_plain(module):
         return {}
     loaded = sys.modules[module]
     found: dict[str, Any] = {}
@@ -85,22 +98,27 @@ def _definitions(module: str) -> dict[str, list[ast.stmt] | Place]:
             path = "." * statement.level + (statement.module or "")
             source = resolve_name(path, loaded.__package__)
             found |= {a.asname or a.name: Place(source, a.name) for a in statement.names}
-        else:
-            for name in defined_in(statement):
+        elif isinstance(statement, ast.Import):
+            found |= {a.asname or a.name.split(".")[0]: Place(a.name, "") for a in statement.names}
+        elif not _is_docstring(statement):
+            for name in defined_in(statement) or {_TOP_LEVEL}:
                 found.setdefault(name, []).append(statement)
     return found
 
 
-def _is_plain(module: str) -> bool:
+def is_plain(module: str) -> bool:
+    """Whether equations are expected there."""
     return module.startswith(_PLAIN) and module != _SEAM
 
 
 def defined_in(statement: ast.stmt) -> set[str]:
-    """The names that a statement defines."""
+    """The names that a definition or an assignment defines; none for other statements."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return {statement.name}
-    nodes = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
-    return {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
+    if not isinstance(statement, ast.Assign | ast.AnnAssign):
+        return set()
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return {each.id for each in targets if isinstance(each, ast.Name)}
 
 
 def names_in(node: Any) -> set[str]:

@@ -11,25 +11,29 @@ from types import FunctionType
 from typing import Any
 
 from ..modules.operation import Operation
-from .fingerprint import defined_in, names_in, origin, reached
+from .fingerprint import Place, defined_in, is_plain, names_in, origin, reached
 
 
 class Names:
     """The names through which plain functions reach the functions, classes and constants of their
-    ``closure``, and the objects that they stand for at first. What a program has replaced before
-    is seen if it is a function or class of its own.
+    ``closure``, and the objects that they stand for at first. A function or class that has been
+    replaced before is seen because it is defined elsewhere.
 
     Args:
         roots: plain functions and classes, or classes of torch.
     """
 
     def __init__(self, roots: Sequence[Any]) -> None:
-        found = {(id(owner), name): owner for owner, name in _uses(roots) if name in vars(owner)}
-        self._owners = list(found.values())
+        found = {(id(owner), name): (owner, place) for owner, name, place in _uses(roots)}
+        self._owners = [owner for owner, _place in found.values()]
         self._spaces: list[Mapping[str, Any]] = [vars(owner) for owner in self._owners]
         self._names = [name for _owner, name in found]
         objects = map(getitem, self._spaces, self._names)
-        self._objects = [None if _is_foreign(each) else each for each in objects]
+        places = [place for _owner, place in found.values()]
+        self._objects = [
+            each if _is_of(each, place) else None
+            for each, place in zip(objects, places, strict=True)
+        ]
 
     def are_kept(self) -> bool:
         """Whether they still stand for these objects."""
@@ -48,23 +52,36 @@ class Names:
         )
 
 
-def _uses(roots: Sequence[Any]) -> Iterator[tuple[Any, str]]:
-    """Modules, classes and operations, each with a name in it."""
-    yield from ((root, "forward") for root in roots if root.__module__.startswith("torch."))
-    for place, source in reached(roots):
+def _uses(roots: Sequence[Any]) -> Iterator[tuple[Any, str, Place | None]]:
+    """Modules, classes and operations, each with a name in it, and where that is defined, if that
+    is not outside the plain modules and the definition is not decorated."""
+    for root in roots:
+        if root.__module__.startswith("torch."):
+            yield root, "forward", Place(root.__module__, f"{root.__qualname__}.forward")
+    for place, source, _imports in reached(roots):
         module = sys.modules[place.module]
-        yield from ((module, name) for name in names_in(source) if origin(place.module, name))
+        for name in names_in(source) & vars(module).keys():
+            defined = origin(place.module, name)
+            yield module, name, defined if defined and is_plain(defined.module) else None
         *outer, name = place.name.split(".")
         owner = functools.reduce(getattr, outer, module)
-        yield owner, name
-        value = getattr(owner, name)
+        if name not in vars(owner):
+            continue
+        yield owner, name, place
+        value = vars(owner)[name]
         if isinstance(value, Operation):
-            yield value, "plain"
+            yield value, "plain", place
         elif isinstance(value, type):
-            body = [part for whole in source for part in whole.body]
-            yield from ((value, name) for part in body for name in defined_in(part))
+            for part in (part for whole in source for part in whole.body):
+                for name in defined_in(part) & vars(value).keys():
+                    own = Place(place.module, f"{place.name}.{name}")
+                    yield value, name, None if getattr(part, "decorator_list", None) else own
 
 
-def _is_foreign(value: Any) -> bool:
-    ours = (__name__.partition(".")[0] + ".", "torch.")
-    return isinstance(value, FunctionType | type) and not value.__module__.startswith(ours)
+def _is_of(value: Any, place: Place | None) -> bool:
+    """Whether a function or class is the one that is defined at ``place``; True for others."""
+    if place is None or not isinstance(value, FunctionType | type):
+        return True
+    if isinstance(value, FunctionType):
+        return (value.__globals__["__name__"], value.__code__.co_qualname) == place
+    return (value.__module__, value.__qualname__) == place

@@ -62,10 +62,11 @@ def operation(plain: Callable[Arguments, Result]) -> Operation[Arguments, Result
 
 def is_exactly(module: nn.Module, kind: type[nn.Module]) -> bool:
     """Whether ``module`` computes what the class ``kind`` defines and nothing else: it is not of a
-    subclass (parametrisations create one), has no methods or tensor types of its own, and has no
-    hooks."""
+    subclass (parametrisations create one), has no methods or tensor types of its own, has no hooks,
+    and is called as torch calls modules."""
     return (
         type(module) is kind
+        and kind.__call__ is _CALL
         and _PARAMETERS.issuperset(map(type, module._parameters.values()))
         and _methods(kind).isdisjoint(vars(module))  # type: ignore[arg-type]
         and not any(map(vars(module).get, _HOOKS))
@@ -73,6 +74,7 @@ def is_exactly(module: nn.Module, kind: type[nn.Module]) -> bool:
     )
 
 
+_CALL = nn.Module.__call__
 _PARAMETERS = frozenset([nn.Parameter, Tensor, type(None)])
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL_HOOKS = tuple(f"_global{hooks}" for hooks in _HOOKS)
