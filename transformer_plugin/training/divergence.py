@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 WINDOW = 100  # time constant of the running mean, in updates
 RISE = 1.25  # limit, as a multiple of the lowest running mean
@@ -34,3 +35,11 @@ class DivergenceDetector:
         if mean <= RISE * self._lowest:
             self.last_good_update = update
         return 0 < self.patience <= update - self.last_good_update
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a continued run needs."""
+        return {name: value for name, value in vars(self).items() if name != "patience"}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from what ``state_dict`` returned."""
+        vars(self).update(state)

@@ -76,7 +76,9 @@ class SafeTrainer(Trainer):
         optim.AMPOptimizer = AMPOptimizer
         super()._build_optimizer()
 
-    def load_checkpoint(self, filename: str, *rest: Any, **options: Any) -> Any:
+    def load_checkpoint(
+        self, filename: str, reset_optimizer: bool = False, *rest: Any, **options: Any
+    ) -> Any:
         """Loads ``filename``, or the newest whole checkpoint if it is the last one and broken."""
         if Path(filename).name == "checkpoint_last.pt":
             good = str(newest_good(Path(filename))) if self.data_parallel_rank == 0 else ""
@@ -89,7 +91,7 @@ class SafeTrainer(Trainer):
             if self.data_parallel_rank == 0:
                 check_base(filename, self.cfg, self.task)
                 load_task_state(filename, self.task)
-            extra_state = super().load_checkpoint(filename, *rest, **options)
+            extra_state = super().load_checkpoint(filename, reset_optimizer, *rest, **options)
         except (CheckpointError, OSError):
             raise
         except SystemExit as error:
@@ -102,14 +104,16 @@ class SafeTrainer(Trainer):
                 raise
         if extra_state is not None:
             self._restore_master_weights(filename)
-            if not options.get("reset_meters"):
+            if not (reset_optimizer or options.get("reset_meters")):
                 early_stopping.restore(extra_state, self.cfg.checkpoint.best_checkpoint_metric)
+                self._divergence.load_state_dict(extra_state.get("divergence", {}))
         return extra_state
 
     def save_checkpoint(self, filename: str, extra_state: dict[str, Any]) -> Any:
-        """As in fairseq, with the counts of early stopping."""
+        """As in fairseq, with what early stopping and the detection of divergence have seen."""
         counts = early_stopping.counts(self.cfg.checkpoint.best_checkpoint_metric)
-        return super().save_checkpoint(filename, {**extra_state, "early_stopping": counts})
+        seen = {"early_stopping": counts, "divergence": self._divergence.state_dict()}
+        return super().save_checkpoint(filename, {**extra_state, **seen})
 
     def state_dict(self) -> dict[str, Any]:
         """The contents of a checkpoint, with float32 weights if the optimizer has them."""
