@@ -15,11 +15,12 @@ from omegaconf import OmegaConf
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.task import VaswaniTranslationTask
 
-PREFIX = torch.tensor([[7, 8], [9, 1], [5, 6], [4, 4], [7, 1]])  # 1 is padding
+PREFIX = torch.tensor([[7, 8], [9, 1], [5, 3], [3, 4], [7, 1]])  # 1: padding, 3: unknown word
 OPTIONS = {
     "beam 1": {"beam": 1},
     "n-best": {"beam": 5, "nbest": 5},
-    "prefix": {"beam": 3, "prefix": PREFIX},
+    "prefix": {"beam": 3, "prefix": PREFIX, "unkpen": 3.0},
+    "sampling from a prefix": {"sampling": True, "beam": 3, "prefix": PREFIX, "unkpen": 3.0},
     "diverse groups": {"diverse_beam_groups": 2, "diverse_beam_strength": 0.7},
     "diverse siblings": {"diversity_rate": 0.5},
     "no repeated n-grams": {"no_repeat_ngram_size": 2},
