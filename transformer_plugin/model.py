@@ -38,6 +38,7 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
     def __init__(self, cfg: VaswaniConfig, encoder: VaswaniEncoder, decoder: VaswaniDecoder):
         super().__init__(encoder, decoder)
         self.cfg = cfg
+        self.need_attn = False  # set by --print-alignment; makes ``forward`` slower
         for stack in (encoder, decoder):
             keep_fairseq_names(stack, *(cfg.num_heads * width for width in head_widths(cfg)))
         self.register_load_state_dict_pre_hook(_check_vocabularies)
@@ -106,7 +107,7 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
             features_only: stop before the output projection.
             packed: omit padding from the result; idle rows may follow the real ones.
             alignment_layer, alignment_heads: see ``VaswaniDecoder.forward``; None: no attention
-                weights, which is faster.
+                weights, which is faster, unless ``need_attn`` is set.
 
         Returns:
             Logits ``[B, T, V]``, or features ``[B, T, D]``, padded on the side on which
@@ -118,7 +119,7 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         """
         if prev_output_tokens is None:
             raise Refusal(NO_TRANSLATION)
-        if alignment_layer is not None or alignment_heads is not None:
+        if self.need_attn or alignment_layer is not None or alignment_heads is not None:
             return self.decoder(
                 prev_output_tokens,
                 self.encoder(src_tokens),
@@ -139,6 +140,7 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         ``retain_dropout_modules``; the model can no longer be trained."""
         super().make_generation_fast_(**options)
         self.requires_grad_(False)
+        self.need_attn = bool(options.get("need_attn"))
         if options.get("retain_dropout"):
             retain_dropout(self, options.get("retain_dropout_modules"))
 

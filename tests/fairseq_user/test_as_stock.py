@@ -35,6 +35,7 @@ OPTIONS = {
     "unnormalized": {"unnormalized": True},
     "the source's length": {"match_source_len": True},
     "the references' scores": {"score_reference": True},
+    "the references' alignments": {"score_reference": True, "print_alignment": "hard"},
     "hard alignments": {"print_alignment": "hard"},
     "ordered constraints": {"constraints": "ordered"},
     "unordered constraints": {"constraints": "unordered"},
@@ -82,6 +83,7 @@ def test_translations_are_fairseqs(models, tasks_and_options, batch, chosen):
     for model, (task, defaults) in zip(models, tasks_and_options, strict=True):
         options = {name: value for name, value in chosen.items() if name != "prefix"}
         generation = OmegaConf.merge(defaults, options)
+        model.prepare_for_inference_(OmegaConf.create({"generation": generation}))
         generator = task.build_generator([model], generation)
         is_own = model is models[0]
         assert isinstance(generator, VaswaniGenerator) == (is_own and not BY_FAIRSEQ & {*chosen})
