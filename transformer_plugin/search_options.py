@@ -44,6 +44,16 @@ _STOCK_OPTIONS = {
 STOCK_CALL_TOKENS = 12_000  # fairseq-generate's default --max-tokens
 
 
+def check_options(options: Mapping[str, Any]) -> None:
+    """Checks fairseq's generation options.
+
+    Raises:
+        Refusal: a value is out of range.
+    """
+    if not options.get("temperature", 1.0) > 0:
+        raise Refusal(f"--temperature {options['temperature']}: expected a number greater than 0")
+
+
 def for_stock(options: Mapping[str, Any]) -> list[str]:
     """The options in use that need fairseq's search."""
     return [name for name, off in _STOCK_OPTIONS.items() if options.get(name, off) != off]

@@ -25,6 +25,7 @@ from .search_options import (
     PAPER_RULES,
     PAPER_SEARCH,
     STOCK_CALL_TOKENS,
+    check_options,
     for_stock,
     rules_of,
 )
@@ -146,9 +147,13 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
 
         Args:
             args: fairseq's generation options.
+
+        Raises:
+            Refusal: see ``check_options`` and ``extras_of``.
         """
         given = dict(args) if isinstance(args, Mapping) else vars(args)  # DictConfig or Namespace
         options = PAPER_DECODING | {k: v for k, v in given.items() if v is not None}
+        check_options(options)
         options["prefix_allowed_tokens_fn"] = prefix_allowed_tokens_fn
         if options["max_len_a"] < 0:
             options["max_len_a"] = self._fidelity().get("max_len_a", -1.0)

@@ -13,6 +13,7 @@ from fairseq_commands import REPO
 from omegaconf import OmegaConf
 
 from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.refusal import Refusal
 from transformer_plugin.task import VaswaniTranslationTask
 
 PREFIX = torch.tensor([[7, 8], [9, 1], [5, 3], [3, 4], [7, 1]])  # 1: padding, 3: unknown word
@@ -128,6 +129,19 @@ def test_constraints_of_a_sentence_do_not_reach_another(models, tasks_and_option
     others = {11, 12, 13, 14, 15, 16}
     assert not others & set(together[1]) and not others & set(together[4])
     assert translate([4, 1]) == [together[4], together[1]]
+
+
+@pytest.mark.parametrize(
+    "chosen, message",
+    [
+        ({"temperature": 0.0}, "--temperature 0.0: expected a number greater than 0"),
+        ({"temperature": -1.0, "diversity_rate": 0.5}, "--temperature -1.0: expected a number"),
+    ],
+)
+def test_what_neither_search_can_do(models, tasks_and_options, chosen, message):
+    task, defaults = tasks_and_options[0]
+    with pytest.raises(Refusal, match=message):
+        task.build_generator([models[0]], OmegaConf.merge(defaults, chosen))
 
 
 def test_the_page_says_whose_search_serves_an_option():
