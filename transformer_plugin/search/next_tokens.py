@@ -62,17 +62,18 @@ def likeliest_tokens(
         Log-probabilities, in float32, and classes of at most 2k successors, ``[B, k, 2k]``, and the
         log-probability of the forced token, ``[B, k]``; undefined if no token is forced.
     """
-    asked, penalties = _asked(rules, tokens, forced)
+    asked = _asked(tokens, forced)
     biases = rules.biases(step)
     parts = []
     for rows, scores, total in scorer.step(tokens):
         k = min(2 * rules.beam_size, scores.size(1))
         found, classes, forced_log_p = likeliest(scores, k, biases, asked[rows])
-        forced_log_p = forced_log_p - penalties[rows]
         if total is not None:
             found, forced_log_p = found + total.unsqueeze(1), forced_log_p + total
         parts.append((found, classes, forced_log_p))
     top, classes, forced_log_p = (torch.cat(part) for part in zip(*parts, strict=True))
+    if forced is not None:
+        forced_log_p -= rules.unknown_penalty * asked.eq(rules.unk)
     shape = (*tokens.shape, -1)
     return top.view(shape).float(), classes.view(shape), forced_log_p.view(tokens.shape).float()
 
@@ -87,30 +88,29 @@ def drawn_tokens(
         each hypothesis. A forced token replaces the draw.
     """
     assert rules.sampling is not None
-    asked, penalties = _asked(rules, tokens, forced)
+    asked = _asked(tokens, forced)
     number = rules.beam_size // tokens.size(1)
     parts = []
     for rows, scores, total in scorer.step(tokens):
         log_p = log_probabilities(scores)
         if total is not None:
             log_p += total.unsqueeze(1)
-        forced_log_p = log_p.gather(1, asked[rows].unsqueeze(1)) - penalties[rows].unsqueeze(1)
+        forced_log_p = log_p.gather(1, asked[rows].unsqueeze(1))
         for token, bias in rules.biases(step).items():
             log_p[:, token] += bias
         parts.append((*rules.sampling.draw(log_p, number), forced_log_p))
     log_probs, classes, forced_log_p = (torch.cat(part) for part in zip(*parts, strict=True))
     if forced is not None:
         is_forced = forced.ge(0).repeat_interleave(tokens.size(1)).unsqueeze(1)
+        forced_log_p -= rules.unknown_penalty * asked.eq(rules.unk).unsqueeze(1)
         log_probs = torch.where(is_forced, forced_log_p, log_probs)
         classes = torch.where(is_forced, asked.unsqueeze(1), classes)
     shape = (*tokens.shape, number)
     return log_probs.view(shape).float(), classes.view(shape)
 
 
-def _asked(rules: Rules, tokens: Tensor, forced: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The forced token of each row and its penalty, ``[B * k]``; arbitrary if none is forced."""
+def _asked(tokens: Tensor, forced: Tensor | None) -> Tensor:
+    """The forced token of each row, ``[B * k]``; arbitrary if none is forced."""
     if forced is None:
-        asked = torch.zeros(tokens.numel(), dtype=torch.int64, device=tokens.device)
-    else:
-        asked = forced.clamp_min(0).repeat_interleave(tokens.size(1))
-    return asked, asked.eq(rules.unk) * rules.unknown_penalty
+        return torch.zeros(tokens.numel(), dtype=torch.int64, device=tokens.device)
+    return forced.clamp_min(0).repeat_interleave(tokens.size(1))
