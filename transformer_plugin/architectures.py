@@ -63,8 +63,6 @@ def _complete(args: Namespace) -> None:
     Raises:
         Refusal: a part of fairseq does not work with the plugin's model.
     """
-    if getattr(args, "bf16", False):
-        args.tpu = False  # with --bf16 fairseq expects a TPU, and crashes without one
     parts = ("task", "criterion", "optimizer", "lr_scheduler")
     check_names(args.arch, {name: getattr(args, name, None) for name in parts})
     if args.lr_scheduler == "polynomial_decay" and not args.total_num_update:

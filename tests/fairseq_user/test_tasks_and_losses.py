@@ -50,6 +50,11 @@ def schedule(cfg):
     return build_lr_scheduler(cfg.lr_scheduler, optimizer)
 
 
+@pytest.mark.parametrize("arch", [*STOCK, "vaswani_tiny"])
+def test_bf16_expects_no_tpu(arch):
+    assert not configuration("--arch", arch, "--bf16").common.tpu
+
+
 @pytest.mark.parametrize("arch", STOCK)
 def test_our_loss_of_a_stock_model_is_fairseqs(arch, toy_task, batch):
     cfg = stock_configuration(arch, "--criterion", "vaswani_cross_entropy")

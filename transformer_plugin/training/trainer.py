@@ -51,7 +51,6 @@ class SafeTrainer(Trainer):
             remove_partial_files(self._folder)
         if cfg.dataset.update_ordered_indices_seed:  # else the first epoch's seed is reused
             cfg.dataset.update_epoch_batch_itr = True
-        cfg.common.tpu = False  # fairseq assumes a TPU with --bf16, and crashes without one
         loading_threads.avoid_forks(cfg.dataset, cfg.distributed_training.distributed_world_size)
         super().__init__(cfg, task, *rest)
         if cfg.common.cpu:
