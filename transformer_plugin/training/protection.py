@@ -51,6 +51,8 @@ def _stopping_on_signals(validate_and_save: Callable[..., Any]) -> Callable[...,
         losses, should_stop = validate_and_save(cfg, trainer, task, epoch_itr, *rest)
         signal = requested(trainer.device)
         if signal and not should_stop:
+            if epoch_itr.end_of_epoch():
+                trainer.lr_step(epoch_itr.epoch, losses[0])  # as fairseq would do next
             checkpoint_utils.save_checkpoint(cfg.checkpoint, trainer, epoch_itr, None)
             logger.info(
                 "%s: training has stopped after update %d, which is saved; run the same command to"

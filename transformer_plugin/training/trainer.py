@@ -20,7 +20,7 @@ from ..checkpoints.model_building import in_one_line, reported_in_one_line
 from ..checkpoints.safe_loading import load
 from ..task_config import VaswaniTranslationConfig
 from ..throughput import COUNTED
-from . import early_stopping, loading_threads
+from . import early_stopping, loading_threads, plateau
 from .atomic_checkpoints import remove_partial_files
 from .batch_lengths import prepare_lengths
 from .divergence import DivergenceDetector
@@ -106,13 +106,17 @@ class SafeTrainer(Trainer):
             if not (reset_optimizer or options.get("reset_meters")):
                 early_stopping.restore(extra_state, self.cfg.checkpoint.best_checkpoint_metric)
                 self._divergence.load_state_dict(extra_state.get("divergence", {}))
+                plateau.restore(self.lr_scheduler, extra_state)
         return extra_state
 
     def save_checkpoint(self, filename: str, extra_state: dict[str, Any]) -> Any:
-        """As in fairseq, with what early stopping and the detection of divergence have seen."""
-        counts = early_stopping.counts(self.cfg.checkpoint.best_checkpoint_metric)
-        seen = {"early_stopping": counts, "divergence": self._divergence.state_dict()}
-        return super().save_checkpoint(filename, {**extra_state, **seen})
+        """As in fairseq, with the state of what fairseq does not save."""
+        more = {
+            "early_stopping": early_stopping.counts(self.cfg.checkpoint.best_checkpoint_metric),
+            "divergence": self._divergence.state_dict(),
+            "num_bad_epochs": plateau.num_bad_epochs(self.lr_scheduler),
+        }
+        return super().save_checkpoint(filename, extra_state | more)
 
     def state_dict(self) -> dict[str, Any]:
         """The contents of a checkpoint, with float32 weights if the optimizer has them."""
