@@ -18,7 +18,7 @@ from .search.scorers import EnsembleScorer, FusedScorer, ModelScorer, Scorer
 from .search.thread_pool import map_in_threads
 from .search.tree_scorer import TreeScorer
 from .search_extras import Extras
-from .word_alignment import add_alignments
+from .word_alignment import add_alignments, check_unknown_words
 
 # Source tokens times hypotheses in a batch: enough for efficient matrix products in each step.
 _CPU_BATCH = 32768
@@ -166,6 +166,8 @@ class VaswaniGenerator(nn.Module):
                 best = [found[i][rank] for i in rows]
                 kind = str(self.extras.alignment)
                 add_alignments(self.models, kind, src_tokens[rows], best, self.rules.pad, self.eos)
+                if self.extras.replace_unk:
+                    check_unknown_words(best, self.rules.unk)
 
     def _scorer(self, model: VaswaniTransformer, source: Tensor) -> ModelScorer:
         memory, packing, _weights = model.encoder.encode(source)

@@ -26,6 +26,7 @@ class Extras:
     Attributes:
         alignment: ``hard``: each target token's source token; ``soft``: its weights.
         num_aligned: number of best hypotheses of each sentence that get an alignment.
+        replace_unk: whether the command replaces unknown words by those they are aligned to.
         language_model: a model of fairseq, for shallow fusion.
         lm_weight: its weight.
         tree_tokens: see ``TreeScorer``; None = any tokens may follow each other.
@@ -33,6 +34,7 @@ class Extras:
 
     alignment: str | None = None
     num_aligned: int = 1
+    replace_unk: bool = False
     language_model: FairseqLanguageModel | None = None
     lm_weight: float = 1.0
     tree_tokens: TreeTokens | None = None
@@ -77,8 +79,8 @@ def extras_of(
         model: a translation model.
 
     Raises:
-        Refusal: the language model has another dictionary, fairseq's command does not support
-            an option, or ``--only-trees`` is given for a target without trees.
+        Refusal: the language model has another dictionary, ``--replace-unk`` cannot work, or
+            ``--only-trees`` is given for a target without trees.
     """
     language_model, path = given.get("lm_model"), options.get("lm_path")
     if language_model is not None:
@@ -88,14 +90,6 @@ def extras_of(
         language_model.to(next(model.parameters()).device)
     alignment = options.get("print_alignment")
     cfg: Any = task.cfg._get_root() if isinstance(task.cfg, DictConfig) else {}
-    is_interactive = cfg.get("common_eval", {}).get("path") and not task.datasets
-    if alignment == "soft" and is_interactive:
-        raise Refusal("--print-alignment soft: fairseq-interactive prints only hard alignments")
-    if options.get("prefix_size") and is_interactive:
-        raise Refusal(
-            "--prefix-size: fairseq-interactive has no references to begin with: use"
-            " transformer-plugin translate --prefix"
-        )
     if options.get("replace_unk") is not None:
         _check_replacement_file(options)
         check_replacement(task.datasets.values(), cfg)
@@ -103,6 +97,7 @@ def extras_of(
     return Extras(
         alignment,
         options.get("nbest", 1),
+        options.get("replace_unk") is not None,
         language_model,
         given.get("lm_weight", options.get("lm_weight", 0.0)),
         _tree_tokens(task) if task.cfg.only_trees else None,

@@ -44,14 +44,53 @@ _STOCK_OPTIONS = {
 STOCK_CALL_TOKENS = 12_000  # fairseq-generate's default --max-tokens
 
 
-def check_options(options: Mapping[str, Any]) -> None:
+def check_options(options: Mapping[str, Any], command: str | None) -> None:
     """Checks fairseq's generation options.
 
+    Args:
+        options: with ``beam``.
+        command: fairseq-generate or fairseq-interactive; None: another program.
+
     Raises:
-        Refusal: a value is out of range.
+        Refusal: a value is out of range, or fairseq's command does not support an option.
     """
-    if not options.get("temperature", 1.0) > 0:
-        raise Refusal(f"--temperature {options['temperature']}: expected a number greater than 0")
+    on_data, on_text = command == "fairseq-generate", command == "fairseq-interactive"
+    beam, nbest = options["beam"], options.get("nbest", 1)
+    temperature, references = options.get("temperature", 1.0), options.get("score_reference")
+    soft = options.get("print_alignment") == "soft"
+    for is_refused, message in (
+        (beam < 1, f"--beam {beam}: expected at least 1"),
+        (nbest < 1, f"--nbest {nbest}: expected at least 1"),
+        (not temperature > 0, f"--temperature {temperature}: expected a number greater than 0"),
+        (
+            options.get("print_step"),
+            "--print-step: the search has no steps of refinement to print: omit it",
+        ),
+        (
+            on_data and options.get("constraints"),
+            "--constraints: fairseq-generate does not read any: use fairseq-interactive, with a tab"
+            " and a constraint, once or more, after each sentence",
+        ),
+        (
+            on_text and references,
+            "--score-reference: fairseq-interactive has no references: use fairseq-generate",
+        ),
+        (
+            references and soft,
+            "--print-alignment soft: with --score-reference fairseq prints only hard alignments",
+        ),
+        (
+            on_text and soft,
+            "--print-alignment soft: fairseq-interactive prints only hard alignments",
+        ),
+        (
+            on_text and options.get("prefix_size"),
+            "--prefix-size: fairseq-interactive has no references to begin with: use"
+            " transformer-plugin translate --prefix",
+        ),
+    ):
+        if is_refused:
+            raise Refusal(message)
 
 
 def for_stock(options: Mapping[str, Any]) -> list[str]:

@@ -153,7 +153,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         """
         given = dict(args) if isinstance(args, Mapping) else vars(args)  # DictConfig or Namespace
         options = PAPER_DECODING | {k: v for k, v in given.items() if v is not None}
-        check_options(options)
+        check_options(options, self._command())
         options["prefix_allowed_tokens_fn"] = prefix_allowed_tokens_fn
         if options["max_len_a"] < 0:
             options["max_len_a"] = self._fidelity().get("max_len_a", -1.0)
@@ -181,12 +181,18 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
             extras_of(options, extra_gen_cls_kwargs or {}, self, own[0]),
         )
 
+    def _command(self) -> str | None:
+        """The command of fairseq that translates; None: the command trains."""
+        if self._whole_cfg().get("common_eval", {}).get("path") is None:
+            return None
+        return "fairseq-generate" if self.datasets else "fairseq-interactive"
+
     def _is_stock_search(self) -> bool:
         """Whether the command translates, and with fairseq's search."""
-        cfg = self._whole_cfg()
-        if cfg.get("common_eval", {}).get("path") is None:  # the command trains
+        if self._command() is None:
             return False
-        return not self._from_checkpoint or bool(for_stock(cfg.get("generation", {})))
+        options = self._whole_cfg().get("generation", {})
+        return not self._from_checkpoint or bool(for_stock(options))
 
     def _whole_cfg(self) -> Mapping[str, Any]:
         """The configuration of the command; ``self.cfg`` is the task's section of it."""

@@ -89,3 +89,17 @@ def check_replacement(datasets: Iterable[Any], cfg: Mapping[str, Any]) -> None:
         raise Refusal(
             f"--replace-unk needs text (--dataset-impl raw), not binarised data: {instead}"
         )
+
+
+def check_unknown_words(hypotheses: Iterable[Mapping[str, Any]], unk: int) -> None:
+    """Checks that the unknown words of translations are aligned to source words.
+
+    Raises:
+        Refusal: the source sentence is empty.
+    """
+    for each in hypotheses:
+        if not each["alignment"] and each["tokens"].eq(unk).any():
+            raise Refusal(
+                "--replace-unk: the translation of an empty line has unknown words, and no source"
+                " words to replace them: omit empty lines"
+            )

@@ -75,7 +75,7 @@ def models(build, build_stock, stock_switches):
 
 
 @pytest.mark.parametrize("chosen", OPTIONS.values(), ids=OPTIONS)
-def test_translations_are_fairseqs(models, tasks_and_options, batch, chosen):
+def test_translations_are_fairseqs(models, tasks_and_options, batch, monkeypatch, chosen):
     lengths = [9, 8, 7, 5, 4]
     constraints = None
     if "constraints" in chosen:
@@ -83,6 +83,8 @@ def test_translations_are_fairseqs(models, tasks_and_options, batch, chosen):
     found = []
     for model, (task, defaults) in zip(models, tasks_and_options, strict=True):
         options = {name: value for name, value in chosen.items() if name != "prefix"}
+        by_generate = "score_reference" in chosen  # not by fairseq-interactive
+        monkeypatch.setattr(task, "datasets", {"test": []} if by_generate else {})
         generation = OmegaConf.merge(defaults, options)
         model.prepare_for_inference_(OmegaConf.create({"generation": generation}))
         generator = task.build_generator([model], generation)
@@ -132,16 +134,27 @@ def test_constraints_of_a_sentence_do_not_reach_another(models, tasks_and_option
 
 
 @pytest.mark.parametrize(
-    "chosen, message",
+    "chosen, command, message",
     [
-        ({"temperature": 0.0}, "--temperature 0.0: expected a number greater than 0"),
-        ({"temperature": -1.0, "diversity_rate": 0.5}, "--temperature -1.0: expected a number"),
+        ({"temperature": 0.0}, "", "--temperature 0.0: expected a number greater than 0"),
+        ({"temperature": -1.0, "diversity_rate": 0.5}, "", "--temperature -1.0: expected a number"),
+        ({"beam": 0}, "", "--beam 0: expected at least 1"),
+        ({"nbest": 0, "diversity_rate": 0.5}, "", "--nbest 0: expected at least 1"),
+        ({"print_step": True}, "", "no steps of refinement"),
+        ({"constraints": "ordered"}, "generate", "use fairseq-interactive"),
+        ({"score_reference": True}, "interactive", "use fairseq-generate"),
+        ({"score_reference": True, "print_alignment": "soft"}, "generate", "only hard alignments"),
+        ({"prefix_size": 2, "diversity_rate": 0.5}, "interactive", "translate --prefix"),
     ],
 )
-def test_what_neither_search_can_do(models, tasks_and_options, chosen, message):
+def test_what_neither_search_can_do(
+    models, tasks_and_options, monkeypatch, chosen, command, message
+):
     task, defaults = tasks_and_options[0]
-    with pytest.raises(Refusal, match=message):
+    monkeypatch.setattr(task, "datasets", {"test": []} if command == "generate" else {})
+    with pytest.raises(Refusal, match=message) as caught:
         task.build_generator([models[0]], OmegaConf.merge(defaults, chosen))
+    assert "\n" not in str(caught.value)
 
 
 def test_the_page_says_whose_search_serves_an_option():

@@ -10,6 +10,7 @@ from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithA
 
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.modules.length_penalty import fairseq_length_penalty
+from transformer_plugin.refusal import Refusal
 from transformer_plugin.search.next_tokens import Rules
 from transformer_plugin.search.sampling import Sampling
 from transformer_plugin.search_extras import Extras
@@ -165,6 +166,19 @@ def test_alignments_are_fairseqs(model, build, batch, dictionary, kind):
                 torch.tensor([[*map(float, row)] for row in x["alignment"]]) for x in (a, b)
             )
             torch.testing.assert_close(weights, whole[:, : weights.size(1)], atol=1e-5, rtol=0)
+
+
+def test_an_empty_sentence_has_no_words_to_replace_unknown_ones(model, batch):
+    rules, sample = own_rules(unknown_penalty=-50.0), batch([3, 1], [3, 1])
+    for replace_unk in (False, True):
+        extras = Extras("hard", replace_unk=replace_unk)
+        generator = VaswaniGenerator([model], rules, 0, LONGEST, extras=extras)
+        if replace_unk:
+            with pytest.raises(Refusal, match="no source words to replace them"):
+                generator.generate([model], sample)
+        else:
+            first, empty = (beam[0] for beam in generator.generate([model], sample))
+            assert UNK in empty["tokens"] and first["alignment"] and not empty["alignment"]
 
 
 @pytest.mark.parametrize(
