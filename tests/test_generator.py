@@ -11,6 +11,7 @@ from transformer_plugin.modules.length_penalty import (
     fairseq_length_penalty,
     gnmt_length_penalty,
 )
+from transformer_plugin.refusal import Refusal
 from transformer_plugin.search.decoder_state import prepare_decoding, start_decoding
 from transformer_plugin.search.next_tokens import Rules
 
@@ -115,6 +116,21 @@ def test_each_sentence_has_its_own_longest_hypothesis(build, batch):
     generator = VaswaniGenerator([model], rules(2), max_len_own=7)
     limits = generator._max_lengths(sample["net_input"]["src_tokens"], torch.tensor([3, 9]))
     assert limits.tolist() == [9, 15]
+
+
+def test_the_least_length_is_met_or_refused(build, batch):
+    model = sharp(build(seed=8, max_target_positions=200))
+    sample = batch([3, 9], [3, 9])
+
+    def lengths(least, *limits):
+        generator = VaswaniGenerator([model], rules(2, min_length=least), *limits, max_len_own=7)
+        return [[len(h["tokens"]) - 1 for h in beam] for beam in generator.generate([], sample)]
+
+    assert all(n >= 12 for beam in lengths(12) for n in beam)  # above the first's source + 7
+    assert lengths(6, 0, 6) == [[6, 6], [6, 6]]
+    for limits, longest in (((0, 5), 5), ((0.5, 1), 5), ((-1.0,), 199)):
+        with pytest.raises(Refusal, match=f"--min-len 200 is above the longest length, {longest},"):
+            lengths(200, *limits)
 
 
 def test_neither_batch_nor_order_matters(build, batch):

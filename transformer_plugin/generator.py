@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from .language_model import CachedLanguageModel
 from .model import VaswaniTransformer
+from .refusal import Refusal
 from .retained_dropout import is_random
 from .search.beam_search import Hypothesis, beam_search
 from .search.decoder_state import prepare_decoding
@@ -36,7 +37,7 @@ class VaswaniGenerator(nn.Module):
         models: models of the plugin; several form an ensemble.
         rules: rules of the search.
         max_len_a: if negative, a hypothesis is at most as long as its own source plus
-            ``max_len_own`` tokens. Otherwise as in fairseq: at most a * S + b, where S is the
+            ``max_len_own`` tokens, or as ``rules.min_length``. Otherwise as in fairseq: at most a * S + b, where S is the
             length of the batch.
         max_len_b: see ``max_len_a``.
         temperature: divides the logits.
@@ -87,6 +88,9 @@ class VaswaniGenerator(nn.Module):
 
         Returns:
             For each sentence its hypotheses, best first, in fairseq's form.
+
+        Raises:
+            Refusal: ``--min-len`` is above the longest length.
         """
         if constraints is not None:
             raise ValueError("constraints need fairseq's own search: use --constraints")
@@ -186,14 +190,21 @@ class VaswaniGenerator(nn.Module):
     def _max_lengths(
         self, src_tokens: Tensor, lengths: Tensor, prefix: Tensor | None = None
     ) -> Tensor:
+        least = self.rules.min_length
         limit = min(model.max_decoder_positions() for model in self.models) - 1
-        if self.max_len_a < 0:
-            longest = lengths - 1 + self.max_len_own
-            if prefix is not None:  # a prefix always leaves room
-                longest = longest.maximum(prefix.ne(self.rules.pad).sum(dim=1) + self.max_len_own)
-            return longest.clamp(1, limit)
-        most = int(self.max_len_a * src_tokens.size(1) + self.max_len_b)
-        return torch.full_like(lengths, min(most, limit))
+        if self.max_len_a >= 0:
+            limit = min(int(self.max_len_a * src_tokens.size(1) + self.max_len_b), limit)
+        if least > limit:
+            raise Refusal(
+                f"--min-len {least} is above the longest length, {limit}, which --max-len-a,"
+                " --max-len-b and the model allow: lower it or raise them"
+            )
+        if self.max_len_a >= 0:
+            return torch.full_like(lengths, limit)
+        longest = lengths - 1 + self.max_len_own
+        if prefix is not None:  # a prefix always leaves room
+            longest = longest.maximum(prefix.ne(self.rules.pad).sum(dim=1) + self.max_len_own)
+        return longest.clamp(max(1, least), limit)
 
 
 def _batches(lengths: Tensor, budget: int, workers: int) -> list[Tensor]:
