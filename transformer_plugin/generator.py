@@ -37,8 +37,8 @@ class VaswaniGenerator(nn.Module):
         models: models of the plugin; several form an ensemble.
         rules: rules of the search.
         max_len_a: if negative, a hypothesis is at most as long as its own source plus
-            ``max_len_own`` tokens, or as ``rules.min_length``. Otherwise as in fairseq: at most a * S + b, where S is the
-            length of the batch.
+            ``max_len_own`` tokens, or as ``rules.min_length``. Otherwise as in fairseq: at most
+            a * S + b, where S is the length of the batch.
         max_len_b: see ``max_len_a``.
         temperature: divides the logits.
         max_len_own: 50 in section 6.1, 300 in 6.3 (parsing).
