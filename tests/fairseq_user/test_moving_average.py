@@ -2,9 +2,11 @@
 
 import pytest
 import torch
+from fairseq.dataclass.configs import EMAConfig
 from fairseq_commands import generate, run, train
 
 from transformer_plugin.checkpoints.safe_loading import load
+from transformer_plugin.training.moving_average import TiedEMA
 
 DECAY, UPDATES = 0.7, 4
 
@@ -34,6 +36,24 @@ def test_every_weight_is_the_mean_by_its_formula_tied_ones_too(folder):
         largest = rounding * max(float(s["model"][name].abs().max()) for s in states)
         torch.testing.assert_close(tensor.double(), expected, atol=largest, rtol=0, msg=name)
     assert found["encoder.embed_tokens.weight"].dtype == torch.float32
+
+
+def test_a_continued_run_averages_at_the_same_updates():
+    cfg = EMAConfig(store_ema=True, ema_decay=DECAY, ema_update_freq=3)
+    model = torch.nn.Linear(1, 1, bias=False)
+    torch.nn.init.zeros_(model.weight)
+    whole, continued = TiedEMA(model, cfg), TiedEMA(model, cfg)
+    torch.nn.init.ones_(model.weight)
+    averages = []
+    for update in range(1, 7):
+        whole.step(model, update)
+        if update == 3:  # a new process, with the average of the checkpoint
+            state, continued = continued.get_model().state_dict(), TiedEMA(model, cfg)
+            continued.restore(state)
+        continued.step(model, update)
+        averages.append(float(whole.get_model().weight))
+        assert whole.get_model().weight == continued.get_model().weight, update
+    assert averages == pytest.approx([0, 0, 1 - DECAY, 1 - DECAY, 1 - DECAY, 1 - DECAY**2])
 
 
 def test_average_takes_the_moving_averages(folder, data, tmp_path):

@@ -11,6 +11,13 @@ from torch import Tensor, nn
 class TiedEMA(EMA):
     """fairseq's exponential moving average, with one update for a tensor of several names."""
 
+    def step(self, new_model: nn.Module, updates: int | None = None) -> None:
+        """As in fairseq, at every multiple of ``--ema-update-freq``. fairseq counts the updates of
+        a process, so a continued run would have another average."""
+        if updates is not None and self.config.ema_update_freq > 1:
+            self.update_freq_counter = (updates - 1) % self.config.ema_update_freq
+        super().step(new_model, updates)
+
     def _step_internal(self, new_model: nn.Module, updates: int | None = None) -> None:
         state = new_model.state_dict()
         names: dict[Any, str] = {}
