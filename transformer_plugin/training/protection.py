@@ -55,13 +55,22 @@ def _stopping_on_signals(validate_and_save: Callable[..., Any]) -> Callable[...,
                 trainer.lr_step(epoch_itr.epoch, losses[0])  # as fairseq would do next
             checkpoint_utils.save_checkpoint(cfg.checkpoint, trainer, epoch_itr, None)
             logger.info(
-                "%s: training has stopped after update %d, which is saved; run the same command to"
-                " resume (exit code %d)",
+                "%s: training has stopped after update %d, which is %s (exit code %d)",
                 signal,
                 trainer.get_num_updates(),
+                _what_is_saved(cfg.checkpoint),
                 INTERRUPTED,
             )
             raise SystemExit(INTERRUPTED)
         return losses, should_stop
 
     return wrapper
+
+
+def _what_is_saved(cfg: Any) -> str:
+    """The end of the message of a stopped run, by fairseq's options of checkpoints."""
+    if cfg.no_save or cfg.no_last_checkpoints:
+        return f"not saved because of {'--no-save' if cfg.no_save else '--no-last-checkpoints'}"
+    if cfg.restore_file not in ("checkpoint_last.pt", f"{cfg.save_dir}/checkpoint_last.pt"):
+        return f"saved; without --restore-file {cfg.restore_file} the same command resumes"
+    return "saved; run the same command to resume"
