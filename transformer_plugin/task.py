@@ -160,15 +160,17 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         reasons = for_stock(options)
         reasons += ["generator class"] if seq_gen_cls is not None else []
         own = [model for model in models if isinstance(model, VaswaniTransformer)]
+        precision = self.cfg.decode_precision
+        if self._command() and self._whole_cfg()["common"]["bf16"]:
+            precision = precision or "bf16"
+        if precision and self._from_checkpoint:  # not the model that is being trained
+            own = [in_precision(model, str(precision)) for model in own]
         if len(own) < len(models):
             reasons.append("a model that is not the plugin's")
         if reasons:
             return self._build_stock_generator(
                 models, args, reasons, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn
             )
-        precision = self.cfg.decode_precision
-        if precision and self._from_checkpoint:  # not the model that is being trained
-            own = [in_precision(model, str(precision)) for model in own]
         chosen = {name: self._rule(name) for name in PAPER_RULES}
         self._log_search(options, chosen)
         return VaswaniGenerator(

@@ -62,8 +62,8 @@ class VaswaniTranslationConfig(TranslationConfig):
     decode_precision: Optional[DecodePrecision] = field(
         default=None,
         metadata={
-            "help": "precision of decoding from a checkpoint; default: the checkpoint's, or --fp16"
-            " or --bf16. bf16 is fastest on CPUs with AMX, int8 on others; int8 is for CPUs"
+            "help": "precision of decoding from a checkpoint; default: that of --fp16 or --bf16,"
+            " else fp32. bf16 is fastest on CPUs with AMX, int8 on others; int8 is for CPUs"
             " only, fp16 for GPUs only"
         },
     )

@@ -157,6 +157,18 @@ def test_what_neither_search_can_do(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("search", [{}, {"diversity_rate": 0.5}], ids=["own", "fairseq's"])
+def test_both_searches_take_bf16(models, tasks_and_options, monkeypatch, search):
+    (task, defaults), (model, _) = tasks_and_options[0], models
+    exact = [weight.clone() for weight in model.parameters()]
+    monkeypatch.setattr(task, "_from_checkpoint", True)
+    monkeypatch.setitem(task.cfg._get_root().common, "bf16", True)
+    task.build_generator([model], OmegaConf.merge(defaults, search))
+    for rounded, whole in zip(model.parameters(), exact, strict=True):
+        assert rounded.float().equal(whole.bfloat16().float())
+    assert not all(map(torch.equal, model.parameters(), exact))
+
+
 def test_the_page_says_whose_search_serves_an_option():
     page = (REPO / "docs/fairseq.md").read_text(encoding="utf-8")
     own, stock = (
