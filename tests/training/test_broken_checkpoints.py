@@ -5,8 +5,10 @@ import shutil
 
 import pytest
 import torch
+from fairseq import checkpoint_utils
 from fairseq_commands import train
 
+from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.training.last_good import finished_updates, newest_good
 
 FLAGS = ("--max-update", 8, "--save-interval-updates", 2)
@@ -65,6 +67,19 @@ def test_an_average_is_not_trained_on(run_folder):
     torch.save(state, run_folder / "checkpoint_averaged.pt")
     assert finished_updates(run_folder / "checkpoint_averaged.pt") is None
     assert finished_updates(run_folder / "checkpoint_1_4.pt") == 4
+
+
+def test_a_folder_is_refused_in_a_line(tmp_path):
+    (tmp_path / "checkpoint_last.pt").mkdir()
+    with pytest.raises(CheckpointError, match=r"checkpoint_last.pt: a folder, .* rename"):
+        newest_good(tmp_path / "checkpoint_last.pt")
+
+
+def test_a_model_alone_is_refused_in_a_line(finished, tmp_path):
+    state = torch.load(finished / "checkpoint_last.pt", weights_only=False)
+    torch.save({name: state[name] for name in ("model", "cfg")}, tmp_path / "model.pt")
+    with pytest.raises(CheckpointError, match="holds a model without the state of its training"):
+        checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "model.pt"))
 
 
 def test_training_goes_on_and_ends_the_same(toy, run_folder):

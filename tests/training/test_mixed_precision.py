@@ -11,8 +11,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_plugin.adam import VaswaniAdamConfig
 from transformer_plugin.modules.adam import adam_update
+from transformer_plugin.refusal import Refusal
 from transformer_plugin.training.master_weights import master_weights, set_master_weights
-from transformer_plugin.training.mixed_precision import FlatFP16Optimizer, FP16Optimizer
+from transformer_plugin.training.mixed_precision import (
+    FlatFP16Optimizer,
+    FP16Optimizer,
+    in_place_of_fairseqs,
+)
 
 SIZES = [(40, 30), (7,), (300,), (11, 13)]
 MODEL = torch.nn.Module()  # only asked for where all weights lie in one vector
@@ -196,3 +201,10 @@ def test_all_weights_in_one_vector_are_copied_at_once(build_parameters, monkeypa
         ours._sync_fp16_grads_to_fp32()
         ours._sync_fp32_params_to_fp16()
     assert copies.number == 2
+
+
+def test_an_option_that_fairseq_misses_is_named_in_a_line():
+    cfg = configuration(common={"fp16_scale_window": None}, optimization={"update_freq": [2, 1]})
+    weights = [torch.nn.Parameter(torch.zeros(3, dtype=torch.bfloat16))]
+    with pytest.raises(Refusal, match="--fp16-scale-window must be given"), in_place_of_fairseqs():
+        FP16Optimizer.build_optimizer(cfg, weights)

@@ -48,6 +48,11 @@ def reported_in_one_line(names: str) -> Iterator[None]:
             raise _TooLarge from error
         if os.environ.get("LOGLEVEL", "").upper() == "DEBUG":
             traceback.print_exc()
+        if isinstance(error, KeyError) and error.args == ("best_loss",):
+            raise CheckpointError(
+                f"{names}: holds a model without the state of its training, which fairseq needs:"
+                " use the checkpoint that it was made from"
+            ) from error
         raise CheckpointError(
             f"{names}: fairseq cannot use it: {type(error).__name__}: {in_one_line(error)}"
             " (LOGLEVEL=DEBUG shows where)"

@@ -20,10 +20,16 @@ def newest_good(last: Path) -> Path:
     It is ``last`` if that is undamaged or missing. If ``last`` is broken, it is the newest
     undamaged checkpoint in the same folder that training can resume from, or ``last`` if there is
     none. Broken files are renamed to ``NAME.broken``, and a warning is logged.
+
+    Raises:
+        CheckpointError: ``last`` is a folder.
     """
+    if last.is_dir():
+        raise CheckpointError(f"{last}: a folder, but a checkpoint is a file: rename the folder")
     if not last.exists() or not _set_aside_if_broken(last):
         return last
-    others = (path for path in last.parent.glob("checkpoint*.pt") if not _set_aside_if_broken(path))
+    files = filter(Path.is_file, last.parent.glob("checkpoint*.pt"))
+    others = (path for path in files if not _set_aside_if_broken(path))
     good = [(n, path) for path in others if (n := finished_updates(path)) is not None]
     if not good:
         logger.warning("no whole checkpoint is left in %s: training starts again", last.parent)

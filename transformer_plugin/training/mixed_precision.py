@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from fairseq import utils
+from fairseq import optim, utils
 from fairseq.optim.amp_optimizer import AMPOptimizer as FairseqAMPOptimizer
 from fairseq.optim.fp16_optimizer import FP16Optimizer as FairseqFP16Optimizer
 from torch import Tensor, nn
 
 from ..modules.adam import Adam, gradient_norm
+from ..refusal import Refusal
 
 
 class FP16Optimizer(FairseqFP16Optimizer):
@@ -118,6 +120,22 @@ class AMPOptimizer(FairseqAMPOptimizer):
         """
         self.scaler.step(self.optimizer)
         self.scaler.update()
+
+
+@contextlib.contextmanager
+def in_place_of_fairseqs() -> Iterator[None]:
+    """Context in which fairseq builds these optimizers, which it looks up by their names.
+
+    Raises:
+        Refusal: fairseq refuses an option, as several ``--update-freq`` without
+            ``--fp16-scale-window``.
+    """
+    optim.FP16Optimizer = FP16Optimizer
+    optim.AMPOptimizer = AMPOptimizer
+    try:
+        yield
+    except ValueError as error:
+        raise Refusal(str(error)) from None
 
 
 def _norm(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
-from fairseq import optim
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 from fairseq.optim import OPTIMIZER_REGISTRY
@@ -29,7 +28,7 @@ from .interruption import listen
 from .last_good import newest_good
 from .malloc import disable_trimming
 from .master_weights import full_state, master_weights, set_master_weights, weights_in
-from .mixed_precision import AMPOptimizer, FP16Optimizer
+from .mixed_precision import FP16Optimizer, in_place_of_fairseqs
 from .moving_average import TiedEMA
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
@@ -70,10 +69,9 @@ class SafeTrainer(Trainer):
             self._ema = TiedEMA(self._model, self.cfg.ema, self.device)
 
     def _build_optimizer(self) -> None:
-        """As in fairseq, which looks these classes up by their names."""
-        optim.FP16Optimizer = FP16Optimizer
-        optim.AMPOptimizer = AMPOptimizer
-        super()._build_optimizer()
+        """As in fairseq, with the plugin's optimizers for half precision."""
+        with in_place_of_fairseqs():
+            super()._build_optimizer()
 
     def load_checkpoint(
         self, filename: str, reset_optimizer: bool = False, *rest: Any, **options: Any
