@@ -53,14 +53,14 @@ def load_models(args: argparse.Namespace) -> Loaded:
         ValueError: one of them is damaged or does not fit the others, or the device does not
             support the precision.
     """
-    if not args.data.is_dir():
-        raise FileNotFoundError(f"{args.data}: no such folder; expected that of a run, or data-bin")
     run, binarised = args.data, prepared_data(args.data) / "data-bin"
     if binarised.is_dir():
         args.data = binarised
     else:  # data-bin itself was named
         run = run.parent
     if args.path is None:
+        if not args.data.is_dir():
+            raise FileNotFoundError(f"{args.data}: no such folder; expected a run's, or data-bin")
         args.path = str(run / "checkpoints" / "averaged.pt")
     for path in map(Path, utils.split_paths(args.path)):
         if not path.is_file():
