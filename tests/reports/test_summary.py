@@ -76,7 +76,7 @@ def test_an_unfinished_run_is_named(finished_run, capsys):
     assert "score.json" in capsys.readouterr().err
 
 
-def test_a_run_on_data_of_another_folder_names_what_the_command_needs(finished_run, tmp_path_factory):
+def test_data_of_another_folder_is_named_where_it_is_needed(finished_run, tmp_path_factory):
     """As runs of SEEDS and SYSTEM do."""
     run = tmp_path_factory.mktemp("seed1")
     for name in ("hypotheses.txt", "score.json", "train.log"):
