@@ -23,6 +23,7 @@ from .modules.packing import pad_like
 from .modules.positional_encoding import SinusoidalPositionalEncoding
 from .refusal import Refusal
 from .retained_dropout import retain_dropout
+from .search.decoder_state import prepare_decoding
 from .state_names import keep_fairseq_names
 
 ANY_LENGTH = 1_000_000  # tokens
@@ -143,6 +144,14 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         self.need_attn = bool(options.get("need_attn"))
         if options.get("retain_dropout"):
             retain_dropout(self, options.get("retain_dropout_modules"))
+
+    def prepare_scoring(self, rows: int) -> None:
+        """Prepares as a search does, so that scores do not depend on an earlier one.
+
+        Args:
+            rows: see ``prepare_decoding``.
+        """
+        prepare_decoding(self, rows)
 
     def take_any_length(self) -> None:
         """Lifts the limit on sentence lengths, unless positions are learned."""

@@ -51,13 +51,12 @@ def test_translations_are_those_of_the_command(model, run_folder, tmp_path):
 
 @pytest.mark.parametrize("precision", ["bf16", "int8"])
 def test_scores_do_not_depend_on_an_earlier_search(run_folder, precision):
-    """But for the last bits, which its packed weights change on some processors."""
     model = transformer_plugin.load(run_folder, precision=precision, cpu=True)
     pairs = TEXTS[:1], ["die Katze sieht ."]
     before = model.score(*pairs)
     assert before != transformer_plugin.load(run_folder, precision="fp32", cpu=True).score(*pairs)
     model.translate(TEXTS)
-    assert model.score(*pairs) == pytest.approx(before, rel=1e-6)
+    assert model.score(*pairs) == before
 
 
 def test_scores_are_log_probabilities(model):

@@ -16,6 +16,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
 from ..files import atomic_write
+from ..model import VaswaniTransformer
 from .arguments import add_model_arguments
 from .batching import batches_by_length, token_ids
 from .contrastive_pairs import Pair, read_pairs
@@ -95,6 +96,7 @@ def _counts(judged: Iterable[bool]) -> dict[str, Any]:
     return {"pairs": len(of), "right": sum(of), "accuracy": sum(of) / len(of)}
 
 
+@torch.no_grad()
 def log_probabilities(
     loaded: Loaded, texts: dict[tuple[str, str], str]
 ) -> dict[tuple[str, str], float]:
@@ -119,15 +121,17 @@ def log_probabilities(
         for tokens, limit in zip(pair, limits or (), strict=False):
             if limit is not None and len(tokens) > limit:
                 raise ValueError(f"{place}: {len(tokens)} tokens, the model's limit is {limit}")
+    for model in loaded.models:
+        if isinstance(model, VaswaniTransformer):
+            model.prepare_scoring(_BATCH_TOKENS)
     scorer = SequenceScorer(task.target_dictionary)
     scores = {}
     keys, lengths = list(ids), [max(map(len, pair)) for pair in ids.values()]
     for numbers in batches_by_length(lengths, _BATCH_TOKENS):
         batch = [keys[i] for i in numbers]
         sample = _sample(loaded, [ids[key] for key in batch])
-        with torch.no_grad():
-            for key, (best,) in zip(batch, scorer.generate(loaded.models, sample), strict=True):
-                scores[key] = best["positional_scores"].double().sum().item()
+        for key, (best,) in zip(batch, scorer.generate(loaded.models, sample), strict=True):
+            scores[key] = best["positional_scores"].double().sum().item()
     return scores
 
 
