@@ -76,12 +76,11 @@ def test_an_unfinished_run_is_named(finished_run, capsys):
     assert "score.json" in capsys.readouterr().err
 
 
-def test_data_of_another_folder_is_named_where_it_is_needed(finished_run, tmp_path_factory):
+def test_a_run_on_data_of_another_folder_names_both(finished_run, tmp_path_factory):
     """As runs of SEEDS and SYSTEM do."""
     run = tmp_path_factory.mktemp("seed1")
     for name in ("hypotheses.txt", "score.json", "train.log"):
         (finished_run / name).rename(run / name)
     printed = summary(run, finished_run, 3, "toy", with_scores=False)
-    assert f"DATA_DIR={finished_run} CHECKPOINT={run}/checkpoints/averaged.pt" in printed
-    # It finds the data itself: tests/test_prepared_data.py.
-    assert f"transformer-plugin attention --data {run} --output {run}/attention.html" in printed
+    model = f"--data {finished_run} --path {run}/checkpoints/averaged.pt"
+    assert f"transformer-plugin attention {model} --output {run}/attention.html" in printed

@@ -162,6 +162,11 @@ def test_seeds_have_a_mean_and_a_deviation(scored, texts, tmp_path, capsys):
     )
     tested = found["tests"]["bootstrap"]["systems"][0]["bleu"]["score"]
     assert tested == pytest.approx(pooled.score)
+    scored("a/seed3", "bad")  # of an earlier command, which this one does not ask for
+    assert compare(a, "--seeds", 10, 2, "--output", output) == 0
+    assert json.loads(output.read_text())["systems"][0]["bleu"]["scores"] == first["scores"]
+    assert compare(a, "--seeds", 2, 4) == 2
+    assert "there is no run of seed 4" in capsys.readouterr().err
 
 
 def test_only_the_seeds_asked_for_are_compared(scored, tmp_path, capsys):
@@ -178,7 +183,7 @@ def test_only_the_seeds_asked_for_are_compared(scored, tmp_path, capsys):
         capsys.readouterr().out
     )
     assert compare(run, "--seeds", 1, 4) == 2
-    assert f"{run}: no folder seed4" in capsys.readouterr().err
+    assert f"{run}: there is no run of seed 4" in capsys.readouterr().err
 
 
 def test_one_run_has_scores_and_no_test(scored, capsys):

@@ -103,10 +103,14 @@ def _next(
     run: Path, data: Path, log: TrainingLog | None, experiment: str, sentence: str
 ) -> list[str]:
     """Suggested next commands; those of the recipes find .venv themselves."""
-    folder = shlex.quote(shown_path(run))
-    knobs = f"DATA_DIR={shlex.quote(shown_path(data))} CHECKPOINT={folder}/checkpoints/averaged.pt "
-    if folder == f"runs/{experiment}" and data == run:
+    folder, data_folder = (shlex.quote(shown_path(path)) for path in (run, data))
+    checkpoint = f"{folder}/checkpoints/averaged.pt"
+    knobs = f"DATA_DIR={data_folder} CHECKPOINT={checkpoint} "
+    if folder == data_folder == f"runs/{experiment}":
         knobs = ""
+    given = f"--data {data_folder}"
+    if data != run:  # one of several runs on the same data
+        given += f" --path {checkpoint}"
     commands = [
         f"  echo {shlex.quote(sentence)} | {knobs}recipes/translate.sh {experiment}",
         "  . .venv/bin/activate",
@@ -114,7 +118,5 @@ def _next(
     ]
     model = ((log.settings if log else None) or {}).get("model") or {}
     if str(model.get("_name", "vaswani_")).startswith("vaswani_"):  # others give no weights
-        commands.append(
-            f"  transformer-plugin attention --data {folder} --output {folder}/attention.html"
-        )
+        commands.append(f"  transformer-plugin attention {given} --output {folder}/attention.html")
     return [*commands, "more: docs/tutorial.md"]

@@ -90,7 +90,7 @@ def seed_folders(run: Path, seeds: Sequence[int] = ()) -> list[Path]:
         if (match := re.fullmatch(r"seed(\d+)", folder.name))
     }
     if missing := sorted({*seeds} - {*numbers.values()}):
-        raise FileNotFoundError(f"{run}: no folder seed{missing[0]}; recipes/run.sh writes it")
+        raise FileNotFoundError(f"{run}: there is no run of seed {missing[0]}")
     found = sorted(numbers, key=lambda folder: numbers[folder])
     return [folder for folder in found if not seeds or numbers[folder] in seeds] or [run]
 
