@@ -36,7 +36,7 @@ note() { printf '[%s] %s\n' "$EXPERIMENT" "$*" >&2; }
 # input, nor the command has changed. Options:
 #   --output FILE       the stage must write it
 #   --input PATH        file or folder that the result depends on; several times
-#   --ignore PATTERN    of names of files in input folders that do not count; several times
+#   --ignore PATTERN    names of files in input folders that do not count; several times
 #   --about TEXT        what the stage does, for the screen
 #   --log FILE          both streams of CMD go there; the screen gets a summary
 #   --stdout FILE       standard output goes there, when CMD has succeeded
@@ -45,9 +45,9 @@ note() { printf '[%s] %s\n' "$EXPERIMENT" "$*" >&2; }
 #   --prepares          CMD writes to DATA_DIR
 stage() { PLAN+=("$#" "$@"); }
 
-# perform: run the stages, in place of this shell, and end with a summary if SUMMARY is set;
-# with --dry-run print their commands. RUN_DIR is locked until they end, and DATA_DIR kept as it is. Ctrl-C, SIGTERM and SIGUSR1
-# stop the command that runs: the status is 85.
+# perform: run the stages, in place of this shell, and end with a summary if SUMMARY is set; with
+# --dry-run print their commands. Until they end, RUN_DIR is locked and DATA_DIR is not prepared again.
+# Ctrl-C, SIGTERM and SIGUSR1 stop the command that runs: the status is 85.
 perform() {
     [[ -z $WHOLE_RUN ]] || return 0  # run.sh performs the stages of all verbs
     local flags=()

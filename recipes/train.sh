@@ -89,7 +89,8 @@ about=$ARCH
 about+=", $PRECISION${MAX_EPOCH:+, $MAX_EPOCH epoch$( ((MAX_EPOCH == 1)) || echo s)}${MAX_UPDATE:+, $MAX_UPDATE updates}"
 ((devices == 1)) || about+=", $devices processes"
 stage train --output "$last_checkpoint" --input "$DATA_DIR/data-bin" \
-    --ignore 'test*' --ignore SHA256SUMS --input "$REPO/transformer_plugin/modules" ${base[@]+"${base[@]}"} \
+    --ignore 'test*' --ignore SHA256SUMS \
+    --input "$REPO/transformer_plugin/modules" ${base[@]+"${base[@]}"} \
     --log "$RUN_DIR/train.log" --resumes --about "$about" \
     ${launch_env[@]+"${launch_env[@]}"} ${exactness[@]+"${exactness[@]}"} -- \
     ${launch[@]+"${launch[@]}"} fairseq-train "$DATA_DIR/data-bin" \
