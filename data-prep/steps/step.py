@@ -14,7 +14,7 @@ from typing import Any
 
 from steps.errors import BadInput
 from transformer_plugin.files import atomic_folder, remove_unfinished, shown_path
-from transformer_plugin.lock import file_lock
+from transformer_plugin.lock import DATA_LOCK, file_lock
 from transformer_plugin.runs.done_file import DoneFile
 
 PATIENCE = 2.0  # seconds for the worker processes of a step that was killed
@@ -39,14 +39,14 @@ def run_step(
     if target.exists() and not target.is_dir():
         raise BadInput(f"{target} is a file, expected a folder (or nothing): move it elsewhere")
     lock = output.parent / ".done" / f"{name}.lock"
-    with file_lock(lock, f"the step that writes {output}", PATIENCE):
+    holder = f"the step that writes {output}"
+    with file_lock(lock, holder, PATIENCE):
         done_file = DoneFile(output.parent, name, settings, inputs)
         if target.is_dir() and done_file.is_current(_files(target)):
             print(f"[{name}] already done: same inputs, same settings", file=sys.stderr)
             return
         remove_unfinished(target)
-        in_use = output.parent / ".done" / "data.lock"  # shared by the runs on this data
-        with file_lock(in_use, f"the step that writes {output}", PATIENCE):
+        with file_lock(output.parent / DATA_LOCK, holder, PATIENCE):
             with atomic_folder(target) as folder:
                 work(folder)
                 done_file.clear()

@@ -16,7 +16,7 @@ from transformer_plugin.training.master_weights import master_weights, set_maste
 from transformer_plugin.training.mixed_precision import (
     FlatFP16Optimizer,
     FP16Optimizer,
-    in_place_of_fairseqs,
+    optimizers_for_half_precision,
 )
 
 SIZES = [(40, 30), (7,), (300,), (11, 13)]
@@ -206,5 +206,8 @@ def test_all_weights_in_one_vector_are_copied_at_once(build_parameters, monkeypa
 def test_an_option_that_fairseq_misses_is_named_in_a_line():
     cfg = configuration(common={"fp16_scale_window": None}, optimization={"update_freq": [2, 1]})
     weights = [torch.nn.Parameter(torch.zeros(3, dtype=torch.bfloat16))]
-    with pytest.raises(Refusal, match="--fp16-scale-window must be given"), in_place_of_fairseqs():
+    with (
+        pytest.raises(Refusal, match="--fp16-scale-window must be given"),
+        optimizers_for_half_precision(),
+    ):
         FP16Optimizer.build_optimizer(cfg, weights)

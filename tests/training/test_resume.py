@@ -115,7 +115,7 @@ def test_patience_counts_on(toy, tmp_path):
     assert updates(tmp_path) == ended == 3 * (ended // 3)
     flags += ("--max-epoch", 4, "--best-checkpoint-metric", "nll_loss")
     log = train(toy, tmp_path, 1, *flags, validate=True)
-    assert "the best loss so far is none of --best-checkpoint-metric nll_loss" in log
+    assert "the best loss so far does not count for --best-checkpoint-metric nll_loss" in log
     assert updates(tmp_path) == 4 * (ended // 3)
 
 

@@ -38,8 +38,8 @@ class Place(NamedTuple):
 def closure(roots: Iterable[Any]) -> dict[str, str]:
     """Hashes of the source of these plain functions and classes, and of all functions, classes and
     constants of ``modules`` and ``search`` that they use, directly or not, by ``file: name``. They
-    depend on where other names are imported from. Statements that are no definitions, such as a
-    condition around a function, are the top-level code of their file."""
+    also depend on where other names are imported from. Statements that are not definitions, such
+    as a condition around a function, count as the top-level code of their file."""
     return {
         str(place): hashlib.sha256(repr([structure(source), imports]).encode()).hexdigest()[:16]
         for place, source, imports in reached(roots)
@@ -59,7 +59,8 @@ def reached(roots: Iterable[Any]) -> Iterator[tuple[Place, list[Any], list[str]]
         source = _source(place)
         origins = {name: origin(place.module, name) for name in names_in(source)}
         waiting += (each for each in origins.values() if each and is_plain(each.module))
-        waiting += [Place(place.module, _TOP_LEVEL)] * (_TOP_LEVEL in _definitions(place.module))
+        if _TOP_LEVEL in _definitions(place.module):
+            waiting.append(Place(place.module, _TOP_LEVEL))
         imported = [
             f"{name} from {each.module.removeprefix(_PACKAGE)} {each.name}"
             for name, each in origins.items()
@@ -74,7 +75,7 @@ def _source(place: Place) -> list[Any]:
     found: Any = _definitions(place.module).get(name, [])
     for part in parts:
         found = [each for whole in found for each in whole.body if part in defined_in(each)]
-    return list(found)
+    return found
 
 
 def origin(module: str, name: str) -> Place | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..exit_status import INTERRUPTED
 from ..files import remove_unfinished, shown_path
-from ..lock import file_lock
+from ..lock import DATA_LOCK, file_lock
 from ..reports.summary import summary
 from . import manifest
 from .done_file import DoneFile
@@ -211,7 +211,7 @@ class Recipe:
 
     def _lock_data(self, locks: ExitStack) -> None:
         if self.data.is_dir():
-            self._lock(self.data / ".done" / "data.lock", locks, shared=True)
+            self._lock(self.data / DATA_LOCK, locks, shared=True)
 
     def _lock(self, path: Path, locks: ExitStack, shared: bool = False) -> None:
         """Keeps other recipes out, unless nothing can be written there anyway."""

@@ -36,7 +36,9 @@ def restore(extra_state: dict[str, Any], metric: str) -> None:
     if before == metric:
         _counts.update(saved)
     elif extra_state.pop("best", None) is not None:
-        logger.info("the best %s so far is none of --best-checkpoint-metric %s", before, metric)
+        logger.info(
+            "the best %s so far does not count for --best-checkpoint-metric %s", before, metric
+        )
 
 
 def has_run_out(patience: int) -> bool:

@@ -123,7 +123,7 @@ class AMPOptimizer(FairseqAMPOptimizer):
 
 
 @contextlib.contextmanager
-def in_place_of_fairseqs() -> Iterator[None]:
+def optimizers_for_half_precision() -> Iterator[None]:
     """Context in which fairseq builds these optimizers, which it looks up by their names.
 
     Raises:

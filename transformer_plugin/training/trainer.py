@@ -28,7 +28,7 @@ from .interruption import listen
 from .last_good import newest_good
 from .malloc import disable_trimming
 from .master_weights import full_state, master_weights, set_master_weights, weights_in
-from .mixed_precision import FP16Optimizer, in_place_of_fairseqs
+from .mixed_precision import FP16Optimizer, optimizers_for_half_precision
 from .moving_average import TiedEMA
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
@@ -70,7 +70,7 @@ class SafeTrainer(Trainer):
 
     def _build_optimizer(self) -> None:
         """As in fairseq, with the plugin's optimizers for half precision."""
-        with in_place_of_fairseqs():
+        with optimizers_for_half_precision():
             super()._build_optimizer()
 
     def load_checkpoint(
