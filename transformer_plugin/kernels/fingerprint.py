@@ -35,20 +35,31 @@ class Place(NamedTuple):
         return f"{self.module.partition('.')[2].replace('.', '/')}.py: {self.name}"
 
 
+class Definition(NamedTuple):
+    """What defines a function, class or constant of a plain module.
+
+    Attributes:
+        source: its statements.
+        origins: where the names that these read are defined (see ``origin``).
+        digest: a hash of the statements, and of where names from elsewhere are imported from.
+    """
+
+    place: Place
+    source: list[Any]
+    origins: dict[str, Place | None]
+    digest: str
+
+
 def closure(roots: Iterable[Any]) -> dict[str, str]:
     """Hashes of the source of these plain functions and classes, and of all functions, classes and
-    constants of ``modules`` and ``search`` that they use, directly or not, by ``file: name``. They
-    also depend on where other names are imported from. Statements that are not definitions, such
-    as a condition around a function, count as the top-level code of their file."""
-    return {
-        str(place): hashlib.sha256(repr([structure(source), imports]).encode()).hexdigest()[:16]
-        for place, source, imports in reached(roots)
-    }
+    constants of ``modules`` and ``search`` that they use, directly or not, by ``file: name``.
+    Statements that are not definitions, such as a condition around a function, count as the
+    top-level code of their file."""
+    return {str(each.place): each.digest for each in reached(roots)}
 
 
-def reached(roots: Iterable[Any]) -> Iterator[tuple[Place, list[Any], list[str]]]:
-    """The places and definitions of ``closure``, with the imports that lead out of the plain
-    modules. Classes of torch are left out."""
+def reached(roots: Iterable[Any]) -> Iterator[Definition]:
+    """The definitions of ``closure``. Classes of torch are left out."""
     found: set[Place] = set()
     waiting = [Place(root.__module__, root.__qualname__) for root in roots]
     while waiting:
@@ -56,17 +67,24 @@ def reached(roots: Iterable[Any]) -> Iterator[tuple[Place, list[Any], list[str]]
         if place in found or place.module.startswith("torch."):
             continue
         found.add(place)
-        source = _source(place)
-        origins = {name: origin(place.module, name) for name in names_in(source)}
-        waiting += (each for each in origins.values() if each and is_plain(each.module))
+        definition = _definition_of(place)
+        waiting += (each for each in definition.origins.values() if each and is_plain(each.module))
         if _TOP_LEVEL in _definitions(place.module):
             waiting.append(Place(place.module, _TOP_LEVEL))
-        imported = [
-            f"{name} from {each.module.removeprefix(_PACKAGE)} {each.name}"
-            for name, each in origins.items()
-            if each and not is_plain(each.module)
-        ]
-        yield place, source, sorted(imported)
+        yield definition
+
+
+@functools.cache
+def _definition_of(place: Place) -> Definition:
+    source = _source(place)
+    origins = {name: origin(place.module, name) for name in names_in(source)}
+    imported = [
+        f"{name} from {each.module.removeprefix(_PACKAGE)} {each.name}"
+        for name, each in origins.items()
+        if each and not is_plain(each.module)
+    ]
+    known = repr([structure(source), sorted(imported)])
+    return Definition(place, source, origins, hashlib.sha256(known.encode()).hexdigest()[:16])
 
 
 def _source(place: Place) -> list[Any]:

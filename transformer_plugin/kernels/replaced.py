@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from ..modules.operation import Operation
-from .fingerprint import Place, defined_in, is_plain, names_in, origin, reached
+from .fingerprint import Place, defined_in, is_plain, reached
 
 
 class Names:
@@ -58,10 +58,10 @@ def _uses(roots: Sequence[Any]) -> Iterator[tuple[Any, str, Place | None]]:
     for root in roots:
         if root.__module__.startswith("torch."):
             yield root, "forward", Place(root.__module__, f"{root.__qualname__}.forward")
-    for place, source, _imports in reached(roots):
+    for place, source, origins, _digest in reached(roots):
         module = sys.modules[place.module]
-        for name in names_in(source) & vars(module).keys():
-            defined = origin(place.module, name)
+        for name in origins.keys() & vars(module).keys():
+            defined = origins[name]
             yield module, name, defined if defined and is_plain(defined.module) else None
         *outer, name = place.name.split(".")
         owner = functools.reduce(getattr, outer, module)
