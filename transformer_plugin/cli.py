@@ -31,7 +31,7 @@ SUBCOMMANDS = {
     "summary": ("reports.summary", "examples, scores and speed of a run"),
     "progress": ("reports.training_report.progress", "show a training log as a progress bar"),
     "report": ("reports.training_report.command", "plot training runs on one page"),
-    "recipe": ("runs.recipe", "used by the scripts in recipes/"),
+    "recipe": ("runs.command", "used by the scripts in recipes/"),
 }
 
 

@@ -1,11 +1,7 @@
-"""``transformer-plugin recipe``: what the shell scripts of recipes/ call.
-
-``check`` finds misspelt names, ``gpus`` counts, and ``run`` runs the stages that a script declares.
-"""
+"""Runs the stages that a script of recipes/ declares: in order, each once, under a lock."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import itertools
 import os
@@ -16,64 +12,15 @@ from pathlib import Path
 from ..exit_status import INTERRUPTED
 from ..files import remove_unfinished, shown_path
 from ..lock import DATA_LOCK, file_lock
-from ..reports.summary import summary
 from . import manifest
 from .done_file import DoneFile
 from .failure import is_crash
-from .knobs import check_names
-from .machine import usable_gpus
 from .output import run
-from .plan import Command, parse_plan
+from .plan import Command
 from .process import Supervisor
 
 _REPO = Path(__file__).parents[2]
 PATIENCE = 2.0  # seconds for a recipe that is just ending
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``transformer-plugin recipe``."""
-    actions = parser.add_subparsers(dest="action", required=True)
-    check = actions.add_parser("check", help="find misspelt names of experiments and variables")
-    check.add_argument("experiment")
-    check.add_argument("--recipes", type=Path, required=True, help="folder of the scripts")
-    actions.add_parser("gpus", help="print the number of GPUs, their precision and GiB")
-    stages = actions.add_parser("run", help="run the stages of a script")
-    stages.add_argument("--experiment", required=True)
-    stages.add_argument("--run", type=Path, required=True, help="folder of the run")
-    stages.add_argument("--data", type=Path, required=True, help="folder of raw/ ... data-bin/")
-    stages.add_argument("--node-rank", type=int, default=0, help="number of this machine")
-    stages.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
-    stages.add_argument("--summary", action="store_true", help="end with scores and samples")
-    stages.add_argument("plan", nargs=argparse.REMAINDER, help="see runs/plan.py")
-    for action in (check, stages):
-        action.add_argument("--script", required=True, help="name for messages")
-
-
-def main(args: argparse.Namespace) -> int:
-    """Returns the status of the first command that fails; 2 where what the user gave is wrong."""
-    if args.action == "gpus":
-        print(*usable_gpus())
-        return 0
-    try:
-        if args.action == "check":
-            check_names(args.experiment, args.recipes, os.environ)
-            return 0
-        commands = parse_plan(args.plan, args.node_rank)
-        if args.dry_run:
-            print(*commands, sep="\n")
-            return 0
-        recipe = Recipe(args.script, args.experiment, args.run, args.data, args.node_rank)
-        status = recipe.perform(commands)
-        if status == 0 and args.summary and args.node_rank == 0:
-            with_scores = "score" not in recipe.performed
-            print(summary(args.run, args.data, 3, args.experiment, with_scores))
-        return status
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        print(f"{args.script}: {place}{error.strerror or error}", file=sys.stderr)
-    except ValueError as error:
-        print(f"{args.script}: {error}", file=sys.stderr)
-    return 2
 
 
 class Recipe:
