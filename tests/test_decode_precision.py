@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from fairseq_commands import generate, last_line
 
 from transformer_plugin import generator as generator_module
 from transformer_plugin.decode_precision import in_precision
@@ -37,9 +38,13 @@ def test_bf16_rounds_the_weights_and_takes_the_faster_products(build, monkeypatc
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_fp16_on_a_cpu_is_refused(build):
+def test_fp16_on_a_cpu_is_refused(build, toy):
     with pytest.raises(ValueError, match="needs a GPU: use bf16 or int8"):
         in_precision(build(), "fp16")
+    checkpoint = toy / "checkpoints/averaged.pt"
+    done = generate(toy / "data-bin", checkpoint, "--decode-precision", "fp16", status=1)
+    assert last_line(done).startswith("--decode-precision fp16 needs a GPU")
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from torch import nn
 
 from .modules.int8_linear import Int8Linear
 from .modules.products import product_type
+from .refusal import Refusal
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -32,13 +33,13 @@ def in_precision(model: Model, precision: str) -> Model:
     bits batch by batch (``Int8Linear``).
 
     Raises:
-        ValueError: the model's device does not support the precision.
+        Refusal: the model's device does not support the precision.
     """
     on_gpu = next(model.parameters()).is_cuda
     if precision == "int8" and on_gpu:
-        raise ValueError("--decode-precision int8 is for CPUs: use fp16 or bf16 on a GPU")
+        raise Refusal("--decode-precision int8 is for CPUs: use fp16 or bf16 on a GPU")
     if precision == "fp16" and not on_gpu:
-        raise ValueError("--decode-precision fp16 needs a GPU: use bf16 or int8 on a CPU")
+        raise Refusal("--decode-precision fp16 needs a GPU: use bf16 or int8 on a CPU")
     if precision == "int8":
         _to_int8(model.float())
         precision = "bf16"
