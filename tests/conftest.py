@@ -29,6 +29,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 LAYERS, D_MODEL, D_FF, HEADS, WORDS = 2, 32, 64, 4, 60
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores, because many tests wait for a clock or for the disk."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.fixture(scope="session")
 def dictionary() -> Dictionary:
     words = Dictionary()
