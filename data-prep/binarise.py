@@ -77,7 +77,7 @@ def convert(
             converted = table[chunk]
             unknown += int(np.count_nonzero(converted == table[encoder.unknown]))
             total += len(converted)
-            converted.tofile(file)
+            file.write(converted)
     write_index(folder / f"{prefix}.idx", sizes, table.dtype)
     numbers.unlink()
     sizes.unlink()

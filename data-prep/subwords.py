@@ -36,7 +36,7 @@ MAX_BPE_WORDS = 2_000_000  # most frequent words; subword-nmt needs 2.5 GB for t
 
 def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> None:
     """Write joint.model and joint.vocab; BadInput if the words do not give enough pieces."""
-    counted = folder / "words.tsv"
+    counted, learnt = folder / "words.tsv", io.BytesIO()
     with counted.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{word}\t{count}\n" for word, count in words.items())
     try:
@@ -44,7 +44,7 @@ def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> N
             sentencepiece.SentencePieceTrainer.train(
                 input=counted.name,
                 input_format="tsv",
-                model_prefix=Path(MODEL).stem,
+                model_writer=learnt,  # its own files would be cut on a full disk, without an error
                 model_type="bpe",
                 vocab_size=vocab_size,
                 character_coverage=1.0,
@@ -61,6 +61,10 @@ def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> N
             reason += f" A tenth of that, {some}, is a good start (VOCAB_SIZE of an experiment)"
         raise BadInput(f"sentencepiece cannot learn --vocab-size {vocab_size}: {reason}") from None
     counted.unlink()
+    (folder / MODEL).write_bytes(learnt.getvalue())
+    model = sentencepiece.SentencePieceProcessor(model_proto=learnt.getvalue())
+    text = "".join(f"{model.id_to_piece(i)}\t{model.get_score(i):g}\n" for i in range(len(model)))
+    (folder / VOCABULARY).write_text(text, encoding="utf-8", newline="\n")
 
 
 def learn_moses_bpe(words: Counter[str], merges: int, folder: Path) -> None:

@@ -68,10 +68,10 @@ def write_index(path: Path, sizes: Path, dtype: np.dtype) -> None:
     with path.open("wb") as file:
         file.write(MMapIndexedDataset.Index._HDR_MAGIC)
         file.write(struct.pack("<QBQ", 1, _dtype_header_code(dtype.type), len(lengths)))
-        lengths.tofile(file)
+        file.write(lengths)
         place = 0
         for start in range(0, len(lengths), 1 << 20):
             ends = place + np.cumsum(lengths[start : start + (1 << 20)], dtype=np.int64)
             starts = np.concatenate([[place], ends[:-1]])
-            (starts * dtype.itemsize).astype(np.int64).tofile(file)
+            file.write((starts * dtype.itemsize).astype(np.int64))
             place = int(ends[-1])
