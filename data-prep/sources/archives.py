@@ -18,6 +18,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
@@ -62,7 +63,10 @@ class StrictHeader(tarfile.TarInfo):
             raise tarfile.ReadError(f"damaged header: {error}") from None
 
 
-def _tar_members(archive: Path) -> Iterator[Member]:
+@contextmanager
+def whole_tar(archive: Path) -> Iterator[tarfile.TarFile]:
+    """A tar archive, compressed or not, to read once from its start. Raises one of DAMAGED, or an
+    OSError without a number, if it is damaged anywhere."""
     with archive.open("rb") as file:
         start = file.read(6)
     opener = next(
@@ -70,20 +74,25 @@ def _tar_members(archive: Path) -> Iterator[Member]:
     )
     with opener(archive, "rb") as stream:
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=StrictHeader) as members:
-            for member in members:
-                link = None
-                if member.issym():
-                    link = PurePosixPath(member.name).parent / member.linkname
-                elif member.islnk():
-                    link = PurePosixPath(member.linkname)
-                yield Member(
-                    member.name,
-                    member.size,
-                    link,
-                    partial(members.extractfile, member) if member.isreg() else None,
-                )
+            yield members
         while stream.read(BLOCK):  # the checksum is at the end of the compressed stream
             pass
+
+
+def _tar_members(archive: Path) -> Iterator[Member]:
+    with whole_tar(archive) as members:
+        for member in members:
+            link = None
+            if member.issym():
+                link = PurePosixPath(member.name).parent / member.linkname
+            elif member.islnk():
+                link = PurePosixPath(member.linkname)
+            yield Member(
+                member.name,
+                member.size,
+                link,
+                partial(members.extractfile, member) if member.isreg() else None,
+            )
 
 
 def _zip_members(archive: Path) -> Iterator[Member]:

@@ -8,10 +8,10 @@ the order of their names, so that all of train's periods and genres are in it.
 from __future__ import annotations
 
 import json
-import tarfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from sources.archives import DAMAGED, whole_tar
 from steps.errors import BadInput
 from text.parallel import SPLITS
 
@@ -33,11 +33,14 @@ def read_treebank(name: str) -> dict[str, Any]:
 
 
 def unpacked(archive: Path, folder: Path) -> None:
-    """Write the files of a tar archive, compressed or not, below `folder`."""
+    """Write the files of a tar archive, compressed or not, below `folder`; BadInput if it is
+    damaged."""
     try:
-        with tarfile.open(archive) as members:
+        with whole_tar(archive) as members:
             members.extractall(folder, filter="data")  # no member may leave the folder
-    except (tarfile.TarError, EOFError) as error:
+    except (*DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno:  # of the disk: those of damage have none
+            raise
         raise BadInput(f"{archive}: not a whole tar archive ({error}): fetch it again") from None
 
 

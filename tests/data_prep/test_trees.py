@@ -114,6 +114,18 @@ def test_what_is_wrong_is_named_and_nothing_is_left(wsj, refused, tmp_path):
     assert f"{broken}:1: the label '/NP'" in said("wsj", "--input", wsj)
 
 
+@pytest.mark.parametrize("compression", ["gz", "bz2", "xz"])
+def test_a_damaged_archive_is_not_taken_for_a_smaller_treebank(compression, wsj, refused, tmp_path):
+    path = tmp_path / "wsj.tar"
+    with tarfile.open(path, f"w:{compression}") as archive:
+        archive.add(wsj, "wsj")
+    data = bytearray(path.read_bytes())
+    data[-6] ^= 1  # of the checksum of its contents
+    path.write_bytes(data)
+    message = refused("trees", "wsj", "--input", path, "--output", tmp_path / "raw")
+    assert f"{path}: not a whole tar archive" in message and not (tmp_path / "raw").exists()
+
+
 @pytest.mark.real_data
 @pytest.mark.parametrize("name, archive, sentences", [
     ("gum", "gum_const.tar.gz", {"train": 10_202, "valid": 708, "test": 1_679}),
