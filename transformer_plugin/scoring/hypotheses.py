@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from pathlib import Path
 
 from sacremoses import MosesDetokenizer
@@ -16,9 +17,11 @@ def read_hypotheses(log: Path) -> list[str]:
     They are in the order of the test set.
 
     Raises:
-        ValueError: there are no hypotheses, or a sentence has none.
+        ValueError: there are no hypotheses, a sentence has none, or the log is truncated or of
+            several runs.
     """
     best: dict[int, str] = {}
+    before = -1  # the sentence of the D- line before
     with log.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.startswith(b"D-"):
@@ -27,15 +30,24 @@ def read_hypotheses(log: Path) -> list[str]:
                 fields = line.removesuffix(b"\n").decode("utf-8").split("\t", 2)
             except UnicodeDecodeError as error:
                 raise ValueError(f"{log}:{number}: not UTF-8 at byte {error.start + 1}") from None
-            if len(fields) != 3 or not fields[0][2:].isdigit():
+            if len(fields) != 3 or not fields[0][2:].isdecimal():
                 raise ValueError(f"{log}:{number}: expected D-NUMBER, score and text, got {line!r}")
-            best.setdefault(int(fields[0][2:]), fields[2])
+            if not line.endswith(b"\n"):
+                raise ValueError(f"{log}:{number}: the line is truncated: generate again")
+            sentence = int(fields[0][2:])
+            if sentence in best and sentence != before:
+                raise ValueError(
+                    f"{log}:{number}: sentence {sentence} was translated before: expected the"
+                    " output of a single run; generate again to a new file"
+                )
+            best.setdefault(sentence, fields[2])
+            before = sentence
     if not best:
         raise ValueError(f"{log}: no D- lines; is it the output of fairseq-generate?")
-    missing = sorted(set(range(max(best) + 1)) - best.keys())
-    if missing:
+    if missing := max(best) + 1 - len(best):
+        first = next(i for i in itertools.count() if i not in best)
         raise ValueError(
-            f"{log}: {len(missing)} sentences have no hypothesis, the first is {missing[0]};"
+            f"{log}: {missing} sentences have no hypothesis, the first is {first};"
             " generate again with --task vaswani_translation, which translates all sentences"
         )
     return [best[i] for i in sorted(best)]
