@@ -133,6 +133,8 @@ def test_equal_translations_do_not_differ(scored, tmp_path):
     assert compare(scored("one"), scored("same"), "--samples", 50, "--output", output) == 0
     tests = json.loads(output.read_text())["tests"]
     assert tests["randomisation"]["systems"][1]["bleu"]["p_value"] > 0.01
+    for test in tests.values():
+        assert [test["systems"][1][name]["p_value"] for name in ("bleu", "chrf")] == [1, 1]
     one, same = tests["bootstrap"]["systems"]
     assert one["bleu"]["score"] == same["bleu"]["score"]
 

@@ -65,7 +65,7 @@ def paired_test(
     Returns:
         ``signatures`` by metric, and ``systems``: by metric the ``score``, its bootstrap ``mean``
         and ``ci``, half of the 95 % interval (None with randomisation), and the ``p_value`` (None
-        for the baseline).
+        for the baseline, 1 for a score that equals it).
 
     Raises:
         ValueError: the systems have different numbers of seeds.
@@ -79,8 +79,13 @@ def paired_test(
     named: list[tuple[str, Sequence[str]]] = [
         (s.name, [line for lines in s.translations for line in lines]) for s in systems
     ]
-    signatures, found = PairedTest(named, metrics, [repeated], TESTS[test], samples)()
+    tested: Any = PairedTest(named, metrics, [repeated], TESTS[test], samples)()
+    signatures, found = tested
     names = dict(zip(METRICS, signatures, strict=True))  # sacrebleu's: BLEU, chrF2
+    for baseline, *others in (found[theirs] for theirs in names.values()):
+        for other in others:
+            if other.score == baseline.score:  # sacrebleu gives equal translations the smallest p
+                other.p_value = 1.0
     return {
         "signatures": {name: str(signatures[theirs]) for name, theirs in names.items()},
         "systems": [
