@@ -70,6 +70,15 @@ def test_a_log_without_progress_is_refused(finished_run, capsys):
     assert "train.log: no settings or progress" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", ["", '{"bleu": 87', "[1]", '{"bleu": 1}', '{"bleu": "1"}'])
+def test_a_damaged_score_is_named(finished_run, capsys, text):
+    (finished_run / "score.json").write_text(text)
+    assert main(["summary", str(finished_run)]) == 2
+    assert "score.json: not what transformer-plugin score writes" in capsys.readouterr().err
+    assert main(["report", str(finished_run)]) == 0
+    assert "score.json: not what recipes/score.sh writes" in capsys.readouterr().out
+
+
 def test_an_unfinished_run_is_named(finished_run, capsys):
     (finished_run / "score.json").unlink()
     assert main(["summary", str(finished_run)]) == 2

@@ -59,14 +59,19 @@ def summary(
         OSError: a file of the run is missing.
         ValueError: a file is damaged, or the scores are of another set than the translations.
     """
-    scores = json.loads((run / "score.json").read_text(encoding="utf-8"))
+    path = run / "score.json"
+    try:
+        scores = json.loads(path.read_text(encoding="utf-8"))
+        lines = score_lines(scores)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: not what transformer-plugin score writes ({error})") from None
     check_scored(run, scores)
     evaluated = translated_set(run / "hypotheses.txt") or "test"
     texts = [read_lines(path) for path in test_texts(data, evaluated)]
     texts.append(read_lines(run / "hypotheses.txt"))
     samples = list(zip(*texts, strict=True))
     samples = samples[:: max(1, len(samples) // max(1, sentences))][:sentences]
-    lines = score_lines(scores) if with_scores else []
+    lines = lines if with_scores else []
     for sample in samples:
         names = ("source", "reference", "translation")
         lines += ["", *(f"{name:<12} {text}" for name, text in zip(names, sample, strict=True))]

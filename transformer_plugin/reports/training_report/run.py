@@ -10,6 +10,7 @@ from typing import Any
 from ...checkpoints.safe_loading import load_header
 from ...deviations import run_deviations
 from ...prepared_data import prepared_data
+from ...scoring.score_lines import score_lines
 from ...scoring.translated_set import check_scored
 from ..summary import test_texts
 from .manifest import Manifest
@@ -147,11 +148,12 @@ def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
     path = folder / "score.json"
     try:
         run.scores = json.loads(path.read_text(encoding="utf-8"))
+        score_lines(run.scores)  # raises an error if they are not scores
         run.lowercase = "case:lc" in run.scores["signature"]
     except FileNotFoundError:
         run.missing.append(f"no score yet: {path} is missing (recipes/score.sh writes it)")
         return
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         run.scores = None
         run.missing.append(f"{path}: not what recipes/score.sh writes ({error})")
         return
