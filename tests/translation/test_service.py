@@ -60,6 +60,7 @@ def test_80_requests_of_8_clients_are_answered(service, translator):
         ({"text": "cat", "n_best": 2}, 400, "unknown: n_best; known: text, attention, nbest"),
         ({"text": "cat", "nbest": True}, 400, "from 1 to 4"),
         (b'{"text": "\\ud800"}', 400, "surrogate"),
+        (b'{"text": "cat", "\\ud800": 1}', 400, "unknown: ?; known"),
     ],
 )
 def test_what_it_refuses(service, body, status, message):
