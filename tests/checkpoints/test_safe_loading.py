@@ -210,3 +210,9 @@ def test_truncated_and_missing_files_are_named(tmp_path, harmless):
         load(path)
     with pytest.raises(FileNotFoundError, match=r"absent\.pt: no such checkpoint"):
         load(tmp_path / "absent.pt")
+
+
+def test_a_task_of_fairseq_may_store_true_where_its_option_is_text(harmless, tmp_path):
+    task = argparse.Namespace(task="translation_multi_simple_epoch", left_pad_source=True)
+    torch.save(harmless | {"cfg": {"task": task}}, tmp_path / "a.pt")
+    assert load(tmp_path / "a.pt")["cfg"]["task"].left_pad_source is True

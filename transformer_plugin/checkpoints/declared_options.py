@@ -79,7 +79,8 @@ def _of_arguments(component: type) -> Declared:
             return None if isinstance(value, bool) else "expected True or False"
         if action.choices is not None and value not in action.choices:
             return f"expected one of {', '.join(map(str, action.choices))}"
-        types: dict[Any, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
+        # fairseq's tasks store True where the command line has the text "True".
+        types: dict[Any, tuple[type, ...]] = {int: (int,), float: (int, float), str: (bool, str)}
         expected = types.get(action.type)
         if action.nargs is not None:
             expected = None
