@@ -9,6 +9,7 @@ from fairseq.data import Dictionary, data_utils
 
 from ..checkpoint_error import CheckpointError
 from ..trained_dictionaries import check_dictionaries
+from .sections import section
 
 
 def languages(state: dict[str, Any], data: str | Path) -> tuple[str, str]:
@@ -17,7 +18,7 @@ def languages(state: dict[str, Any], data: str | Path) -> tuple[str, str]:
     Raises:
         FileNotFoundError: neither has them.
     """
-    task = state["cfg"]["task"]
+    task = section(state["cfg"], "task")
     source, target = task.get("source_lang"), task.get("target_lang")
     if source is None or target is None:  # fairseq-train inferred them from the file names
         source, target = data_utils.infer_language_pair(str(data))

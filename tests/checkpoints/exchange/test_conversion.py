@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from argparse import Namespace
 
 import pytest
 import torch
@@ -134,6 +135,16 @@ def test_the_optimizers_state_is_left_out_where_its_order_is_not_known(build_sto
     sgd.step()
     other = convert(state | {"last_optimizer_state": sgd.state_dict()}, "plugin")
     assert "last_optimizer_state" not in other
+    plain = torch.optim.SGD(model.parameters(), lr=1.0)  # its state is empty
+    other = convert(state | {"last_optimizer_state": plain.state_dict()}, "plugin")
+    assert "last_optimizer_state" not in other
+
+
+def test_a_task_without_a_dataclass_stays_what_it_is(stock):
+    state = stock[2]
+    task = Namespace(task="translation_multi_simple_epoch", langs="de,en")
+    cfg = {**state["cfg"], "task": task}
+    assert convert(state | {"cfg": cfg}, "plugin")["cfg"]["task"] == task
 
 
 def test_fused_projections_of_old_releases_come_apart(build_stock, batch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootSchedule
 
 from transformer_plugin.adam import VaswaniAdam
+from transformer_plugin.checkpoints.declared_options import declared_options
 from transformer_plugin.checkpoints.exchange.training_settings import (
     resume_flags,
     training_sections,
@@ -57,3 +59,19 @@ def test_flags_say_several_learning_rates():
     flags = resume_flags({"model": {"d_model": 64}, "lr_scheduler": fixed}, "plugin")
     assert flags[flags.index("--lr") + 1] == "0.1,0.01"
     assert flags[flags.index("--d-model") + 1] == "64"
+
+
+def test_stocks_default_betas_are_of_the_plugins_type():
+    stock = {"optimizer": {"_name": "adam", "adam_betas": [0.9, 0.999], "adam_eps": 1e-8}}
+    adam = training_sections(stock, "plugin")["optimizer"]
+    assert adam["adam_betas"] == "(0.9, 0.999)"
+    assert not list(declared_options("optimizer", "vaswani_adam").wrong(adam))
+
+
+@pytest.mark.parametrize("to", ["stock", "plugin"])
+def test_an_optimizer_without_a_dataclass_stays_what_it_is(to):
+    sgd = Namespace(optimizer="sgd", momentum=0.9, weight_decay=0.1, label_smoothing=0.2)
+    model = Namespace(encoder_embed_dim=64) if to == "stock" else {"d_model": 64}
+    cfg = {"model": model, "optimizer": sgd}
+    assert training_sections(cfg, to) == {}
+    assert resume_flags(cfg, to)[-4:] == ["--optimizer", "sgd", "--weight-decay", "0.1"]

@@ -122,7 +122,9 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
     return converted
 
 
-def _task(old: dict[str, Any], to: str) -> dict[str, Any]:
+def _task(old: dict[str, Any] | Namespace, to: str) -> dict[str, Any] | Namespace:
+    if isinstance(old, Namespace):  # of a task of fairseq without a dataclass; both sides have it
+        return old
     task = {name: value for name, value in old.items() if name not in _PLUGIN_ONLY}
     if to == "stock":
         return {**task, "_name": "translation"}

@@ -17,7 +17,8 @@ _GROUP = ("lr", "betas", "eps", "weight_decay")
 def is_adam(state: dict[str, Any]) -> bool:
     """Whether an optimizer state can be Adam's; it is empty before the first update."""
     entries = state.get("state", {}).values()
-    return "state" in state and all({"step", "exp_avg", "exp_avg_sq"} <= set(e) for e in entries)
+    named = {"state", "param_groups"} <= state.keys() and "betas" in state["param_groups"][0]
+    return named and all({"step", "exp_avg", "exp_avg_sq"} <= set(e) for e in entries)
 
 
 def reorder(state: dict[str, Any], ours: Shapes, stock: Shapes, to: str) -> dict[str, Any]:

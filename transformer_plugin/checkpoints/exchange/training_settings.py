@@ -8,6 +8,7 @@ from typing import Any
 from fairseq.models.transformer.transformer_legacy import base_architecture
 
 from ...fidelity import FIDELITIES
+from ..sections import section
 from ..stock_settings import completed_settings
 
 Section = dict[str, Any]
@@ -23,6 +24,12 @@ _STOCK_CLASSES = {  # from the plugin to stock
     "VaswaniAdam": "FairseqAdam",
 }
 _NAMES = ("criterion_name", "optimizer_name")
+_AS_TUPLE = str.maketrans("[]", "()")
+_FLAGS = {
+    "criterion": ("label_smoothing",),
+    "optimizer": ("adam_betas", "adam_eps", "weight_decay"),
+    "lr_scheduler": ("warmup_updates",),
+}
 
 
 def training_sections(cfg: dict[str, Any], to: str) -> dict[str, Section]:
@@ -30,7 +37,7 @@ def training_sections(cfg: dict[str, Any], to: str) -> dict[str, Section]:
 
     fairseq-validate builds the loss from them, and ``resume_flags`` the flags that resume training.
     """
-    old = {name: cfg.get(name) or {} for name in ("criterion", "optimizer", "lr_scheduler")}
+    old = {name: section(cfg, name) for name in _FLAGS}
     sections = {}
     if to == "stock":
         if old["criterion"].get("_name") == "vaswani_cross_entropy":
@@ -51,6 +58,8 @@ def training_sections(cfg: dict[str, Any], to: str) -> dict[str, Section]:
             sections["criterion"] = {**loss, **kept, "_name": "vaswani_cross_entropy"}
         if old["optimizer"].get("_name") == "adam":
             kept = _only(old["optimizer"], "adam_betas", "adam_eps", "weight_decay", "lr")
+            if "adam_betas" in kept:  # a list where the run had stock's default
+                kept["adam_betas"] = str(kept["adam_betas"]).translate(_AS_TUPLE)
             half = {"memory_efficient_fp16": False, "memory_efficient_bf16": False}
             sections["optimizer"] = {**half, **kept, "_name": "vaswani_adam"}
     return sections
@@ -69,16 +78,17 @@ def renamed_history(history: list[Section] | None, to: str) -> list[Section]:
 def resume_flags(cfg: dict[str, Any], to: str) -> list[str]:
     """The flags with which fairseq-train resumes from a converted checkpoint."""
     flags = _model_flags(cfg["model"], to)
-    for option in ("criterion", "optimizer", "lr_scheduler"):
-        section = cfg.get(option) or {}
-        if "_name" not in section:
+    if to == "plugin":
+        flags += ["--task", section(cfg, "task").get("_name", "vaswani_translation")]
+    for option, names in _FLAGS.items():
+        chosen = section(cfg, option)
+        if "_name" not in chosen:
             continue
-        flags += [f"--{option.replace('_', '-')}", section["_name"]]
-        for name in ("label_smoothing", "adam_betas", "adam_eps", "weight_decay"):
-            flags += _flag(name, section[name]) if name in section else []
+        flags += [f"--{option.replace('_', '-')}", chosen["_name"]]
+        for name in names:
+            flags += _flag(name, chosen.get(name))
         if option == "lr_scheduler":
-            flags += _flag("warmup_updates", section.get("warmup_updates"))
-            rates = section.get("lr") or []  # one, or one for each epoch
+            rates = chosen.get("lr") or []  # one, or one for each epoch
             flags += ["--lr", ",".join(map(str, rates))] if rates else []
     return flags
 
@@ -94,8 +104,7 @@ def _model_flags(model: Any, to: str) -> list[str]:
         usual |= {"max_source_positions": 1024, "max_target_positions": 1024}
         hidden = {"arch", "_name"}
     else:
-        flags = ["--arch", "vaswani_base", "--task", "vaswani_translation"]
-        flags += ["--fidelity", "fairseq"]
+        flags = ["--arch", "vaswani_base", "--fidelity", "fairseq"]
         usual, given = completed_settings(FIDELITIES["fairseq"]), model
         hidden = {"_name", "fidelity", "label_smoothing"}  # the last is an option of the loss too
     for name, value in given.items():
