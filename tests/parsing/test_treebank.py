@@ -59,6 +59,12 @@ def test_icepahc(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("text", ["(S (NN a))", "(TOP (S (NN a)))", "(S1 (S (NN a)))"])
+def test_a_tree_without_a_root_of_its_own_keeps_its_outermost_constituent(text, tmp_path):
+    (tmp_path / "x").write_text(text)
+    assert [flat(tree) for _, tree in read_trees(tmp_path / "x", "penn")] == ["(TOP (S (NN a)))"]
+
+
 @pytest.mark.parametrize("text, message", [
     ("\n(S (NN a))\n(S (NN b)", "x:3: a bracket is not closed before the end of the file"),
     ("(S (NN a)))", "x:1: '\\)' closes nothing"),

@@ -13,6 +13,8 @@ from nltk import Tree
 
 from .linear_trees import ROOT, is_word
 
+_ROOTS = ("", ROOT, "ROOT", "S1", "VROOT")  # any other label is a constituent's
+
 
 def read_trees(path: Path, style: str) -> Iterator[tuple[int, Tree | None]]:
     """The line number and normalised form of each tree of a file; None if a tree has no words.
@@ -27,7 +29,7 @@ def read_trees(path: Path, style: str) -> Iterator[tuple[int, Tree | None]]:
     for line, text in _bracketed(path):
         try:
             tree = Tree.fromstring(text)
-            children = plain(tree)
+            children = plain(tree if tree.label() in _ROOTS else Tree(ROOT, [tree]))
         except ValueError as error:
             reason = str(error).split("\n")[0]
             raise ValueError(f"{path}:{line}: not a tree of style '{style}': {reason}") from None
