@@ -166,6 +166,11 @@ def test_encoder_decoder_attention_without_memory_says_so():
         attention(torch.randn(1, 2, D))
 
 
+def test_self_attention_with_memory_says_so():
+    with pytest.raises(ValueError, match="encoder_decoder=True"):
+        MultiHeadAttention(D, H)(torch.randn(1, 2, D), memory=torch.randn(1, 3, D))
+
+
 @pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
 @pytest.mark.parametrize("encoder_decoder", [False, True])
 def test_padded_sentences_are_the_packed_ones(lengths, encoder_decoder, left):

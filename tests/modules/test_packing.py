@@ -1,8 +1,9 @@
 """Packed rows and padded rectangles."""
 
+import pytest
 import torch
 
-from transformer_plugin.modules.packing import Packing, pack_tokens, pad_like
+from transformer_plugin.modules.packing import Packing, pack_tokens, pad_like, remove_padding
 
 PAD = 1
 
@@ -61,6 +62,12 @@ def test_padding_is_put_back_on_its_side():
             found = pad_like(torch.stack([rows, -rows], dim=1), packing, tokens.eq(PAD))
             expected = tokens.masked_fill(tokens.eq(PAD), 0)
             assert torch.equal(found, torch.stack([expected, -expected], dim=2))
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int64, torch.float32])
+def test_a_mask_of_numbers_is_refused(kind):
+    with pytest.raises(TypeError, match=r"padding_mask is torch\.\w+: give padding_mask\.bool"):
+        remove_padding(torch.zeros(1, 2, 3), torch.tensor([[0, 1]]).to(kind))
 
 
 def test_tokens_get_idle_rows_too():

@@ -110,10 +110,15 @@ def remove_padding(x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tenso
 
     Args:
         padding_mask: ``[B, L]``, True = padding, on either side; None = no padding.
+
+    Raises:
+        TypeError: the mask is not boolean; ``~`` and indices mean something else for numbers.
     """
     if padding_mask is None:
         lengths = torch.full((x.size(0),), x.size(1), device=x.device)
         return x.flatten(0, 1), Packing.of_lengths(lengths, x.size(1))
+    if padding_mask.dtype != torch.bool:
+        raise TypeError(f"padding_mask is {padding_mask.dtype}: give padding_mask.bool()")
     real = ~padding_mask
     return x[real], Packing.of_lengths(real.sum(dim=1), x.size(1))
 
