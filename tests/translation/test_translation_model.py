@@ -99,6 +99,9 @@ def test_wrong_arguments_are_named(model, run_folder):
         model.attention(["the cat"])
     with pytest.raises(ValueError, match="beam 4, nbest 5: expected 1 <= nbest <= beam"):
         model.translate(["the cat"], nbest=5)
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        model.translate(["the cat"], beam=3.0)
+    assert model.translate(["the cat"], beam=3)  # the model still knows a beam of 3
     with pytest.raises(ValueError, match="alpha nan: expected a finite number"):
         model.translate(["the cat"], alpha=float("nan"))
     with pytest.raises(ValueError, match="1 sources, 2 targets"):

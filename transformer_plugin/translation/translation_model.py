@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,10 +106,11 @@ class TranslationModel:
             A translation for each sentence; an empty sentence has an empty one.
 
         Raises:
-            TypeError: ``sentences`` is one string.
+            TypeError: ``sentences`` is one string, or ``beam`` or ``nbest`` is not a whole number.
             ValueError: ``beam``, ``nbest`` or ``alpha`` is out of range.
         """
         _check_sentences(sentences)
+        beam, nbest = operator.index(beam), operator.index(nbest)
         if beam < 1 or not 1 <= nbest <= beam:
             raise ValueError(f"beam {beam}, nbest {nbest}: expected 1 <= nbest <= beam")
         if not math.isfinite(alpha):
