@@ -61,6 +61,7 @@ def test_80_requests_of_8_clients_are_answered(service, translator):
         ({"text": "cat", "nbest": True}, 400, "from 1 to 4"),
         (b'{"text": "\\ud800"}', 400, "surrogate"),
         (b'{"text": "cat", "\\ud800": 1}', 400, "unknown: ?; known"),
+        ({"text": "cat", "": 1}, 400, "unknown: ; known"),
     ],
 )
 def test_what_it_refuses(service, body, status, message):

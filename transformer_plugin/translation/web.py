@@ -153,9 +153,9 @@ def parse(data: bytes, bounds: Bounds) -> Job:
     text = request.get("text") if isinstance(request, dict) else None
     if not isinstance(text, str):
         raise HTTPException(400, 'expected {"text": "what to translate"}')
-    if unknown := ", ".join(sorted(request.keys() - _FIELDS)):
-        unknown = unknown.encode(errors="replace").decode()  # half of a surrogate pair
-        raise HTTPException(400, f"unknown: {unknown}; known: {', '.join(_FIELDS)}")
+    if unknown := request.keys() - _FIELDS:
+        names = ", ".join(sorted(unknown)).encode(errors="replace").decode()  # surrogate halves
+        raise HTTPException(400, f"unknown: {names}; known: {', '.join(_FIELDS)}")
     attention, nbest = request.get("attention", False), request.get("nbest", 1)
     if not isinstance(attention, bool):
         raise HTTPException(400, '"attention" is true or false')
