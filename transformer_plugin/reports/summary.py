@@ -62,7 +62,7 @@ def summary(
     path = run / "score.json"
     try:
         scores = json.loads(path.read_text(encoding="utf-8"))
-        lines = score_lines(scores)
+        printed = score_lines(scores)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: not what transformer-plugin score writes ({error})") from None
     check_scored(run, scores)
@@ -71,7 +71,7 @@ def summary(
     texts.append(read_lines(run / "hypotheses.txt"))
     samples = list(zip(*texts, strict=True))
     samples = samples[:: max(1, len(samples) // max(1, sentences))][:sentences]
-    lines = lines if with_scores else []
+    lines = printed if with_scores else []
     for sample in samples:
         names = ("source", "reference", "translation")
         lines += ["", *(f"{name:<12} {text}" for name, text in zip(names, sample, strict=True))]

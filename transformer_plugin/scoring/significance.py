@@ -79,22 +79,26 @@ def paired_test(
     named: list[tuple[str, Sequence[str]]] = [
         (s.name, [line for lines in s.translations for line in lines]) for s in systems
     ]
-    tested: Any = PairedTest(named, metrics, [repeated], TESTS[test], samples)()
-    signatures, found = tested
+    signatures, found = PairedTest(named, metrics, [repeated], TESTS[test], samples)()
     names = dict(zip(METRICS, signatures, strict=True))  # sacrebleu's: BLEU, chrF2
-    for baseline, *others in (found[theirs] for theirs in names.values()):
-        for other in others:
-            if other.score == baseline.score:  # sacrebleu gives equal translations the smallest p
-                other.p_value = 1.0
     return {
         "signatures": {name: str(signatures[theirs]) for name, theirs in names.items()},
         "systems": [
-            {"name": s.name, **{name: _plain(found[theirs][i]) for name, theirs in names.items()}}
+            {
+                "name": s.name,
+                **{
+                    name: _plain(found[theirs][i], found[theirs][0])
+                    for name, theirs in names.items()
+                },
+            }
             for i, s in enumerate(systems)
         ],
     }
 
 
-def _plain(result: Any) -> dict[str, float | None]:
+def _plain(result: Any, baseline: Any) -> dict[str, float | None]:
     """sacrebleu's result with Python's numbers in place of NumPy's, for JSON."""
-    return {name: None if value is None else float(value) for name, value in vars(result).items()}
+    plain = {name: None if value is None else float(value) for name, value in vars(result).items()}
+    if result is not baseline and result.score == baseline.score:
+        plain["p_value"] = 1.0  # sacrebleu gives equal translations the smallest p
+    return plain

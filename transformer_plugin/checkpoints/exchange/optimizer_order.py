@@ -16,8 +16,8 @@ _GROUP = ("lr", "betas", "eps", "weight_decay")
 
 def is_adam(state: dict[str, Any]) -> bool:
     """Whether an optimizer state can be Adam's; it is empty before the first update."""
-    entries = state.get("state", {}).values()
-    named = {"state", "param_groups"} <= state.keys() and "betas" in state["param_groups"][0]
+    entries, groups = state.get("state", {}).values(), state.get("param_groups", [])
+    named = "state" in state and any("betas" in group for group in groups)
     return named and all({"step", "exp_avg", "exp_avg_sq"} <= set(e) for e in entries)
 
 
