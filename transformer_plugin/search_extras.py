@@ -107,6 +107,8 @@ def extras_of(
 def _tree_tokens(task: TranslationTask) -> TreeTokens:
     source, target = task.source_dictionary, task.target_dictionary
     try:
-        return TreeTokens.of(source.symbols, target.symbols, target.nspecial, target.eos())
+        return TreeTokens.of(
+            source.symbols, target.symbols, target.count, target.nspecial, target.eos()
+        )
     except ValueError as error:
         raise Refusal(f"--only-trees: {error}") from None

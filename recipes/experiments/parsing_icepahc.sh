@@ -4,6 +4,5 @@
 # docs/parsing.md.
 : "${SUBSTITUTIONS:=0}"
 : "${MAX_EPOCH:=10}"
-: "${ONLY_TREES:=0}"          # its labels are also parts of speech, which the rule mistakes
 . "$REPO/recipes/experiments/parsing_gum.sh"
 TREEBANK=icepahc

@@ -41,7 +41,7 @@ class Table:
 
 
 def tokens_of():
-    return TreeTokens.of(SOURCE, TARGET, len(SPECIAL), EOS)
+    return TreeTokens.of(SOURCE, TARGET, [1] * len(TARGET), len(SPECIAL), EOS)
 
 
 def search(table, sentences, max_lengths, beam_size, **fields):
@@ -103,4 +103,13 @@ def test_the_likeliest_tree_is_found_with_the_models_probability(seed):
 
 def test_a_translation_is_refused():
     with pytest.raises(ValueError, match="no tokens X and /X"):
-        TreeTokens.of(SOURCE, [*SPECIAL, "Haus", "/", "und"], len(SPECIAL), EOS)
+        TreeTokens.of(SOURCE, [*SPECIAL, "Haus", "/", "und"], [1] * 7, len(SPECIAL), EOS)
+
+
+def test_a_label_of_both_kinds_is_what_it_more_often_is():
+    """VBDI has the counts of IcePaHC: 32,823 parts of speech and 66 constituents."""
+    target = [*SPECIAL, "NP", "/NP", "VBDI", "/VBDI", "N"]
+    tokens = TreeTokens.of(SOURCE, target, [1, 1, 1, 1, 10, 9, 32889, 66, 5], len(SPECIAL), EOS)
+    assert [target[i] for i in tokens.closing[4:]] == ["/NP", *["<s>"] * 4]
+    assert [target[i] for i in tokens.is_word.nonzero()] == ["VBDI", "N"]
+    assert [target[i] for i in tokens.is_closing.nonzero()] == ["/NP", "/VBDI"]

@@ -37,21 +37,32 @@ class TreeTokens(NamedTuple):
 
     @classmethod
     def of(
-        cls, source: Sequence[str], target: Sequence[str], num_special: int, eos: int
+        cls,
+        source: Sequence[str],
+        target: Sequence[str],
+        counts: Sequence[int],
+        num_special: int,
+        eos: int,
     ) -> TreeTokens:
         """From the symbols of both sides; the first ``num_special`` of ``target`` are no tokens.
+
+        A treebank may use a label ``X`` both for constituents and for parts of speech. The search
+        uses it only for what it more often is in the training data. ``counts``, of the target
+        symbols, tell: each constituent has its ``/X``.
 
         Raises:
             ValueError: no target symbol closes a constituent.
         """
         numbers = {symbol: i for i, symbol in enumerate(target) if i >= num_special}
         closing = torch.zeros(len(target), dtype=torch.int64)
+        is_closing = torch.zeros(len(target), dtype=torch.bool)
         for symbol, i in numbers.items():
-            closing[i] = numbers.get(f"/{symbol}", 0)
+            if closed_by := numbers.get(f"/{symbol}"):
+                is_closing[closed_by] = True
+                if 2 * counts[closed_by] >= counts[i]:
+                    closing[i] = closed_by
         if not closing.any():
             raise ValueError("the target language has no tokens X and /X, which trees consist of")
-        is_closing = torch.zeros(len(target), dtype=torch.bool)
-        is_closing[closing[closing > 0]] = True
         is_word = ~is_closing & closing.eq(0)
         is_word[:num_special] = False
         begins_word = torch.tensor([symbol.startswith("▁") for symbol in source])
