@@ -29,6 +29,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 LAYERS, D_MODEL, D_FF, HEADS, WORDS = 2, 32, 64, 4, 60
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores, because many tests wait for a clock or for the disk."""
     return len(os.sched_getaffinity(0)) + 1

@@ -33,6 +33,9 @@ REST = [  # of a command of fairseq-train that the page shortens to "..."
 ]
 
 
+UNDERSTOOD: set[str] = set()  # the same commands are on several pages and in several recipes
+
+
 class WrongCommand(Exception):
     """A command that its tool would refuse; the message says why."""
 
@@ -42,7 +45,7 @@ class _Parsed(Exception):
 
 
 def check(command: Command, house: Path) -> None:
-    """Checks one command.
+    """Checks one command, unless it has been understood before.
 
     Args:
         house: folder with the repository's recipes/, and what the pages have the reader write;
@@ -51,6 +54,12 @@ def check(command: Command, house: Path) -> None:
     Raises:
         WrongCommand: its tool would not understand it, or nobody knows the tool.
     """
+    if str(command) not in UNDERSTOOD:
+        _check(command, house)
+        UNDERSTOOD.add(str(command))
+
+
+def _check(command: Command, house: Path) -> None:
     tool, *rest = (PLACEHOLDERS.get(w, w) for w in (w.strip("[]") for w in command.words))
     name = Path(tool).name
     if name in FAIRSEQ:
