@@ -79,6 +79,14 @@ def test_stopped_once_in_each_epoch(toy, tmp_path, whole):
     assert_same(tmp_path, expected)
 
 
+def test_two_processes_stopped_in_the_third_epoch(toy, tmp_path, whole_of_two):
+    expected, epoch = whole_of_two
+    train(toy, tmp_path, 2, at=("SIGTERM", 2 * epoch + epoch // 2))
+    assert 2 * epoch < updates(tmp_path) < 3 * epoch
+    train(toy, tmp_path, 2)
+    assert_same(tmp_path, expected)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("processes", [1, 2])
