@@ -11,11 +11,13 @@ nltk = pytest.importorskip("nltk")
 from nltk import Tree  # noqa: E402
 
 from transformer_plugin.parsing.linear_trees import (  # noqa: E402
+    DEEPEST,
     NotATree,
     linearised,
     rebuilt,
     repaired,
 )
+from transformer_plugin.parsing.scores import score  # noqa: E402
 from transformer_plugin.parsing.treebank import read_trees  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[3] / "shared/data/parsing"
@@ -90,6 +92,27 @@ def test_any_tokens_are_repaired_to_a_tree_of_the_words():
         found = repaired(tokens, words, {"S", "NP"})
         assert found.leaves() == words
         assert all(isinstance(t, Tree) and len(t) for t in found.subtrees())
+
+
+@pytest.mark.parametrize("tokens, recall", [
+    (["S"] * 1200 + ["NN"] + ["/S"] * 1200, 100),
+    (["S"] * 1200 + ["NN"], 0),
+    (["S"] * 1200 + ["/S"], 100),
+    (["NN"] + ["/S"] * 1200, 0),
+    (["S", "NN"] * 600 + ["/S"] * 600, 0),
+])  # fmt: skip
+def test_outputs_that_repeat_a_token_a_thousand_times_are_scored(tokens, recall):
+    found = score([tokens], [Tree.fromstring("(TOP (S (NN a)))")])
+    assert found["no_tree"] == 1
+    assert found["repaired"]["recall"] == recall
+
+
+def test_trees_that_are_just_not_too_deep():
+    tree = Tree.fromstring("(TOP " + "(S " * DEEPEST + "(NN a)" + ")" * DEEPEST + ")")
+    assert rebuilt(linearised(tree), ["a"]) == tree
+    assert score([linearised(tree)], [tree])["f1"] == 100
+    deeper = ["S", *linearised(tree), "/S"]
+    assert repaired(deeper, ["a"], {"S"}) == tree
 
 
 @pytest.mark.real_data

@@ -70,6 +70,7 @@ def test_a_tree_without_a_root_of_its_own_keeps_its_outermost_constituent(text, 
     ("(S (NN a)))", "x:1: '\\)' closes nothing"),
     ("(S (NN a)) b", "x:1: 'b' is outside a tree"),
     ("one\n", "x:1: expected '\\(', got 'one'"),
+    ("\n" + "(S\n" * 5000 + "(NN a)" + ")" * 5000, "x:130: brackets of more than 128 levels"),
     ("(S (NN a))\n(S (NN a) b)", "x:2: not a tree of style 'penn': the word 'b' has no part"),
 ])  # fmt: skip
 def test_what_is_no_tree_is_named_by_line(text, message, tmp_path):

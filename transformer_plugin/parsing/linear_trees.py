@@ -17,6 +17,7 @@ from nltk import Tree
 
 ROOT = "TOP"
 UNKNOWN = "XX"  # part of speech of a word for which the output has none
+DEEPEST = 128  # levels of constituents: nltk recurses. Those of GUM and IcePaHC are below 50
 _MARK = "*"
 
 
@@ -62,7 +63,7 @@ def rebuilt(tokens: Sequence[str], words: Sequence[str]) -> Tree:
         if not _closes(token):
             open_items.append(token)
         elif not _close(open_items, token[1:]):
-            raise NotATree(f"'{token}' closes nothing")
+            raise NotATree(f"'{token}' closes nothing, or more than {DEEPEST} levels")
     tree, found = _with_words(open_items, iter(words))
     if found != len(words):
         raise NotATree(f"{found} parts of speech for {len(words)} words")
@@ -73,7 +74,8 @@ def repaired(tokens: Sequence[str], words: Sequence[str], constituents: Set[str]
     """A tree over ``words`` from any tokens; the result of ``rebuilt`` if they are a tree.
 
     Closing tokens without an opening one are ignored; open constituents are closed at the end;
-    surplus parts of speech are ignored; words without one are children of the root, as ``XX``.
+    surplus parts of speech are ignored; words without one are children of the root, as ``XX``. Of
+    constituents of more than ``DEEPEST`` levels the outer ones are ignored.
 
     Args:
         constituents: labels that open a constituent.
@@ -92,7 +94,7 @@ def repaired(tokens: Sequence[str], words: Sequence[str], constituents: Set[str]
         item = open_items[i]
         if isinstance(item, str) and item in constituents:
             children = open_items[i + 1 :]
-            open_items[i:] = [Tree(item, children)] if children else []
+            open_items[i:] = [Tree(item, children)] if _fits(children) else children
     tree, _ = _with_words(open_items, iter(words))
     left = list(words)[len(tree.leaves()) :]
     return Tree(ROOT, [*tree, *(Tree(UNKNOWN, [word]) for word in left)])
@@ -106,9 +108,16 @@ def _close(items: list[str | Tree], label: str) -> bool:
     """Joins the last ``label`` in ``items`` and what follows it to a constituent, if possible."""
     for i in reversed(range(len(items) - 1)):
         if items[i] == label:
-            items[i:] = [Tree(label, items[i + 1 :])]
-            return True
+            children = items[i + 1 :]
+            if fits := _fits(children):
+                items[i:] = [Tree(label, children)]
+            return fits
     return False
+
+
+def _fits(children: Sequence[str | Tree]) -> bool:
+    """Whether there are children, and a constituent of them has at most ``DEEPEST`` levels."""
+    return bool(children) and Tree(ROOT, children).height() <= DEEPEST + 1
 
 
 def _with_words(items: Sequence[str | Tree], words: Iterator[str]) -> tuple[Tree, int]:

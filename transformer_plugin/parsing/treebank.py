@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nltk import Tree
 
-from .linear_trees import ROOT, is_word
+from .linear_trees import DEEPEST, ROOT, is_word
 
 _ROOTS = ("", ROOT, "ROOT", "S1", "VROOT")  # any other label is a constituent's
 
@@ -53,6 +53,8 @@ def _bracketed(path: Path) -> Iterator[tuple[int, str]]:
                 if not depth:
                     begin, start, lines = i, number, []
                 depth += 1
+                if depth > DEEPEST:
+                    raise ValueError(f"{path}:{number}: brackets of more than {DEEPEST} levels")
             elif character == ")":
                 depth -= 1
                 if depth < 0:
