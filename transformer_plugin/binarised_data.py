@@ -87,8 +87,12 @@ def check_data(data: str, source: str | None, target: str | None) -> None:
 
     Raises:
         FileNotFoundError: a folder, its data or a dictionary is missing.
-        SystemExit: the files are from different binarisations.
+        SystemExit: one of two languages is given, which fairseq would ignore; or the files are from
+            different binarisations.
     """
+    if (source is None) != (target is None):
+        given = f"-s {source}" if source else f"-t {target}"
+        raise SystemExit(f"{given}: give both languages, -s and -t, or neither")
     prepare = "prepare it with recipes/prepare.sh, or with fairseq-preprocess"
     for path in map(Path, utils.split_paths(data)):
         if not path.is_dir():

@@ -55,13 +55,18 @@ def check_options(options: Mapping[str, Any], command: str | None) -> None:
         Refusal: a value is out of range, or fairseq's command does not support an option.
     """
     on_data, on_text = command == "fairseq-generate", command == "fairseq-interactive"
-    beam, nbest = options["beam"], options.get("nbest", 1)
+    beam, nbest, lenpen = options["beam"], options.get("nbest", 1), options.get("lenpen", 1.0)
     temperature, references = options.get("temperature", 1.0), options.get("score_reference")
     soft = options.get("print_alignment") == "soft"
     for is_refused, message in (
         (beam < 1, f"--beam {beam}: expected at least 1"),
         (nbest < 1, f"--nbest {nbest}: expected at least 1"),
-        (not temperature > 0, f"--temperature {temperature}: expected a number greater than 0"),
+        # Beyond these bounds the scores would overflow.
+        (not abs(lenpen) <= 8, f"--lenpen {lenpen}: expected a number from -8 to 8"),
+        (
+            not 1e-6 <= temperature <= 1e6,
+            f"--temperature {temperature}: expected a number greater than 0, from 1e-6 to 1e6",
+        ),
         (
             options.get("print_step"),
             "--print-step: the search has no steps of refinement to print: omit it",

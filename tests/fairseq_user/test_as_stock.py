@@ -138,6 +138,9 @@ def test_constraints_of_a_sentence_do_not_reach_another(models, tasks_and_option
     [
         ({"temperature": 0.0}, "", "--temperature 0.0: expected a number greater than 0"),
         ({"temperature": -1.0, "diversity_rate": 0.5}, "", "--temperature -1.0: expected a number"),
+        ({"temperature": 1e-40}, "", "--temperature 1e-40: expected .* from 1e-6"),
+        ({"lenpen": 1e308}, "", "--lenpen 1e.308: expected a number from -8 to 8"),
+        ({"lenpen": -9.0, "diversity_rate": 0.5}, "", "--lenpen -9.0: expected a number from -8"),
         ({"beam": 0}, "", "--beam 0: expected at least 1"),
         ({"nbest": 0, "diversity_rate": 0.5}, "", "--nbest 0: expected at least 1"),
         ({"print_step": True}, "", "no steps of refinement"),
