@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from recipe_environment import REPO, environment
 
-pytest.importorskip("nltk")
+nltk = pytest.importorskip("nltk")
 pytestmark = pytest.mark.slow  # a training of its own; tests/parsing has the parts
 
 NOUNS, VERBS = ["dog", "cat", "man", "farmer"], ["sees", "hears", "calls"]
@@ -84,3 +84,27 @@ def test_an_output_that_is_no_tree_is_repaired_and_named(parser):
     )  # fmt: skip
     assert done.returncode == 2
     assert "a sentence of 40 words ('dog dog" in done.stderr and "--part-length" in done.stderr
+
+
+def test_brackets_within_a_word_are_not_those_of_the_tree(parser):
+    done = subprocess.run(
+        ["transformer-plugin", "parse", parser / "parsing_gum", "--cpu", "--tokenised"],
+        input="the f(x) sees {y} .\n", capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    words = nltk.Tree.fromstring(done.stdout).leaves()
+    assert words == ["the", "f-LRB-x-RRB-", "sees", "-LCB-y-RCB-", "."]
+
+
+@pytest.mark.parametrize("streams, status, error", [
+    ("< many | head -1", 0, ""),
+    ("<&-", 2, "the standard input is closed: give a file with --input"),
+    ("< many >&-", 2, "the standard output is closed"),
+])  # fmt: skip
+def test_streams_that_are_closed(parser, tmp_path, streams, status, error):
+    (tmp_path / "many").write_text("the cat sees the dog.\n" * 1500)
+    command = f"transformer-plugin parse {parser}/parsing_gum --cpu --beam 1 {streams}"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path,
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == status and len(done.stderr.splitlines()) == (1 if status else 0)
+    assert error in done.stderr

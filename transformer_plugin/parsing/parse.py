@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
+import io
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..translation.arguments import add_model_arguments, add_search_arguments
-from ..translation.command import blocks, sentences
 from ..translation.loading import load_translator
+from ..translation.text_streams import (
+    blocks,
+    check_output,
+    open_input,
+    print_texts,
+    sentences,
+)
 from ..translation.translator import Translator
 from . import check_nltk
 
@@ -44,26 +50,44 @@ def main(args: argparse.Namespace) -> None:
 
     Raises:
         OSError: a file is missing.
-        ValueError: an option has no effect, or nltk is missing.
+        ValueError: an option has an invalid value, a standard stream is closed, or nltk is missing.
     """
     check_nltk()
     from nltk import TreebankWordTokenizer
 
+    check_output()
     tokenise = str.split if args.tokenised else TreebankWordTokenizer().tokenize
     name = str(args.input or "standard input")
-    with args.input.open("rb") if args.input else contextlib.nullcontext(sys.stdin.buffer) as lines:
+    with open_input(args.input) as lines:
         translator = load_translator(args)
-        for block in blocks(sentences(lines, name), 1 if lines.isatty() else 1000):
-            words = [[_BRACKETS.get(word, word) for word in tokenise(line)] for line in block]
-            for of, found in zip(words, parses(translator, words), strict=True):
-                if found is None:
-                    print(flush=True)
-                elif args.draw:
-                    found.tree.pretty_print()
-                else:
-                    print(" ".join(str(found.tree).split()), flush=True)
-                if found is not None and found.repaired:
-                    print(f"repaired, the output was not a tree: {' '.join(of)}", file=sys.stderr)
+        size = 1 if lines.isatty() else 1000
+        split = (
+            [[_without_brackets(word) for word in tokenise(line)] for line in block]
+            for block in blocks(sentences(lines, name), size)
+        )
+        print_texts(
+            _text(found, args.draw) for words in split for found in parses(translator, words)
+        )
+
+
+def _without_brackets(word: str) -> str:
+    for bracket, name in _BRACKETS.items():
+        word = word.replace(bracket, name)
+    return word
+
+
+def _text(parse: Parse | None, drawn: bool) -> str:
+    """What is printed for a sentence; says on the standard error that a tree was repaired."""
+    if parse is None:
+        return "\n"
+    if parse.repaired:
+        words = " ".join(parse.tree.leaves())
+        print(f"repaired, the output was not a tree: {words}", file=sys.stderr)
+    if not drawn:
+        return " ".join(str(parse.tree).split()) + "\n"
+    drawing = io.StringIO()
+    parse.tree.pretty_print(stream=drawing)
+    return drawing.getvalue()
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import torch
 
@@ -16,6 +12,7 @@ from ..files import atomic_write
 from .alignment import word_links
 from .arguments import add_model_arguments, add_n_best_arguments, add_search_arguments
 from .loading import load_translator
+from .text_streams import blocks, check_output, open_input, print_texts, sentences
 from .translator import Translation, Translator
 
 
@@ -43,13 +40,12 @@ def main(args: argparse.Namespace) -> None:
     """
     if args.buffer is not None and args.buffer < 1:
         raise ValueError("--buffer must be at least 1")
-    for stream, option in ((sys.stdin, "input"), (sys.stdout, "output")):
-        if stream is None and not getattr(args, option):
-            raise ValueError(f"the standard {option} is closed: give a file with --{option}")
-    if args.output and args.output.is_dir():
+    if not args.output:
+        check_output()
+    elif args.output.is_dir():
         raise IsADirectoryError(f"{args.output} is a folder: give a file with --output")
     name = str(args.input or "standard input")
-    with args.input.open("rb") if args.input else contextlib.nullcontext(sys.stdin.buffer) as lines:
+    with open_input(args.input) as lines:
         translator = load_translator(args)
         torch.manual_seed(args.seed)
         size = args.buffer or (1 if lines.isatty() else 1000)
@@ -60,13 +56,8 @@ def main(args: argparse.Namespace) -> None:
                 output = output.resolve()  # keeps the link
             with atomic_write(output) as file:
                 file.writelines(found)
-            return
-        try:
-            for line in found:
-                sys.stdout.buffer.write(line.encode())
-                sys.stdout.buffer.flush()
-        except BrokenPipeError:  # the reader has finished, as in `| head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        else:
+            print_texts(found)
 
 
 def translated(
@@ -94,31 +85,3 @@ def _fields(
     aligned = [" ".join(f"{source}-{target}" for source, target in links)]
     score = f"{translation.score:.4f}"
     return [translation.text, *(aligned if args.print_alignment else []), score]
-
-
-def sentences(lines: IO[bytes], name: str) -> Iterator[str]:
-    """Lines as text; only a line feed ends a line.
-
-    Raises:
-        ValueError: a line is not UTF-8; names it.
-    """
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{name}, line {number:,}: not valid UTF-8 at byte {error.start + 1}; convert it"
-                " (iconv -f LATIN1 -t UTF-8) or correct the line"
-            ) from None
-
-
-def blocks(sentences: Iterator[str], size: int) -> Iterator[list[str]]:
-    """Lists of ``size`` sentences; the last may be shorter."""
-    block = []
-    for sentence in sentences:
-        block.append(sentence)
-        if len(block) >= size:
-            yield block
-            block = []
-    if block:
-        yield block

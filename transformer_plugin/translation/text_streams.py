@@ -1,0 +1,68 @@
+"""Text in and out of the commands that translate: files, or the standard streams."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import BinaryIO
+
+
+def open_input(path: Path | None) -> AbstractContextManager[BinaryIO]:
+    """The file, or the standard input.
+
+    Raises:
+        OSError: the file is missing.
+        ValueError: the standard input is closed.
+    """
+    if path:
+        return path.open("rb")
+    if sys.stdin is None:
+        raise ValueError("the standard input is closed: give a file with --input")
+    return nullcontext(sys.stdin.buffer)
+
+
+def sentences(lines: BinaryIO, name: str) -> Iterator[str]:
+    """Lines as text; only a line feed ends a line.
+
+    Raises:
+        ValueError: a line is not UTF-8; names it.
+    """
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{name}, line {number:,}: not valid UTF-8 at byte {error.start + 1}; convert it"
+                " (iconv -f LATIN1 -t UTF-8) or correct the line"
+            ) from None
+
+
+def blocks(sentences: Iterator[str], size: int) -> Iterator[list[str]]:
+    """Lists of ``size`` sentences; the last may be shorter."""
+    block = []
+    for sentence in sentences:
+        block.append(sentence)
+        if len(block) >= size:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def check_output() -> None:
+    """Raises ValueError if the standard output is closed."""
+    if sys.stdout is None:
+        raise ValueError("the standard output is closed: redirect it to a file")
+
+
+def print_texts(texts: Iterable[str]) -> None:
+    """Prints each text at once, until the reader has finished, as in ``| head``."""
+    try:
+        for text in texts:
+            sys.stdout.buffer.write(text.encode())
+            sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
