@@ -89,7 +89,7 @@ def test_an_output_that_is_no_tree_is_repaired_and_named(parser):
 def test_brackets_within_a_word_are_not_those_of_the_tree(parser):
     done = subprocess.run(
         ["transformer-plugin", "parse", parser / "parsing_gum", "--cpu", "--tokenised"],
-        input="the f(x) sees {y} .\n", capture_output=True, text=True,
+        input="the f(x) sees {y} .\n", capture_output=True, text=True, env=environment(),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     words = nltk.Tree.fromstring(done.stdout).leaves()
@@ -105,6 +105,6 @@ def test_streams_that_are_closed(parser, tmp_path, streams, status, error):
     (tmp_path / "many").write_text("the cat sees the dog.\n" * 1500)
     command = f"transformer-plugin parse {parser}/parsing_gum --cpu --beam 1 {streams}"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path,
-                          capture_output=True, text=True)  # fmt: skip
+                          capture_output=True, text=True, env=environment())  # fmt: skip
     assert done.returncode == status and len(done.stderr.splitlines()) == (1 if status else 0)
     assert error in done.stderr
