@@ -76,7 +76,7 @@ def test_a_damaged_score_is_named(finished_run, capsys, text):
     assert main(["summary", str(finished_run)]) == 2
     assert "score.json: not what transformer-plugin score writes" in capsys.readouterr().err
     assert main(["report", str(finished_run)]) == 0
-    assert "score.json: not what recipes/score.sh writes" in capsys.readouterr().out
+    assert "score.json: not what transformer-plugin score writes" in capsys.readouterr().out
 
 
 def test_an_unfinished_run_is_named(finished_run, capsys):

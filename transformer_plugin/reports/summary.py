@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from pathlib import Path
 
 from ..files import shown_path
 from ..prepared_data import prepared_data
-from ..scoring.score_lines import score_lines
+from ..scoring.score_file import read_scores, score_lines
 from ..scoring.translated_set import check_scored, translated_set
 from ..text_lines import read_lines
 from .training_report.series import TrainingLog, read_log
@@ -59,19 +58,14 @@ def summary(
         OSError: a file of the run is missing.
         ValueError: a file is damaged, or the scores are of another set than the translations.
     """
-    path = run / "score.json"
-    try:
-        scores = json.loads(path.read_text(encoding="utf-8"))
-        printed = score_lines(scores)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: not what transformer-plugin score writes ({error})") from None
+    scores = read_scores(run)
     check_scored(run, scores)
     evaluated = translated_set(run / "hypotheses.txt") or "test"
     texts = [read_lines(path) for path in test_texts(data, evaluated)]
     texts.append(read_lines(run / "hypotheses.txt"))
     samples = list(zip(*texts, strict=True))
     samples = samples[:: max(1, len(samples) // max(1, sentences))][:sentences]
-    lines = printed if with_scores else []
+    lines = score_lines(scores) if with_scores else []
     for sample in samples:
         names = ("source", "reference", "translation")
         lines += ["", *(f"{name:<12} {text}" for name, text in zip(names, sample, strict=True))]

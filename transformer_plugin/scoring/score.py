@@ -14,7 +14,7 @@ from ..text_lines import check_plain, read_lines
 from .comet import MODEL, comet_score
 from .compound_split import authors_scores, refuse_split_hyphens
 from .filtered_test_set import filtered_lines
-from .score_lines import score_lines
+from .score_file import score_lines
 from .scored_runs import described
 from .translated_set import check_set
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 from ..files import checksum
 from ..text_lines import check_plain, read_lines
+from .score_file import ignores_case, read_scores, reference_digest
 from .significance import System
 from .translated_set import check_scored
 
@@ -104,13 +104,13 @@ def short_names(runs: Sequence[Path]) -> list[str]:
 def _test_set(runs: list[Path], reference: Path | None, lowercase: bool) -> TestSet:
     scores = {run: _scores(run) for run in runs if run.is_dir()}
     scored = {run: found for run, found in scores.items() if "reference" in found}
-    for name, of in (("test sets", _reference_digest), ("treatments of case", _ignores_case)):
+    for name, of in (("test sets", reference_digest), ("treatments of case", ignores_case)):
         groups = {of(found): run for run, found in scored.items()}
         if len(groups) > 1:
             one, other, *_ = groups.values()
             raise ValueError(f"{one} and {other} were scored on different {name}: not comparable")
     if scored:
-        lowercase = _ignores_case(next(iter(scored.values())))
+        lowercase = ignores_case(next(iter(scored.values())))
     if reference is None:
         if len(scored) < len(runs):
             without = next(run for run in runs if run not in scored)
@@ -119,7 +119,7 @@ def _test_set(runs: list[Path], reference: Path | None, lowercase: bool) -> Test
                 " again (recipes/score.sh EXPERIMENT)"
             )
         reference = _named_reference(scored)
-    elif scored and checksum(reference) != _reference_digest(next(iter(scored.values()))):
+    elif scored and checksum(reference) != reference_digest(next(iter(scored.values()))):
         raise ValueError(f"{reference} is not the reference that {next(iter(scored))} names")
     lines = read_lines(reference)
     if not lines:
@@ -128,32 +128,19 @@ def _test_set(runs: list[Path], reference: Path | None, lowercase: bool) -> Test
 
 
 def _scores(run: Path) -> dict[str, Any]:
-    path = run / "score.json"
     try:
-        found = dict(json.loads(path.read_text(encoding="utf-8")))
-        if "reference" in found:
-            _reference_digest(found), _ignores_case(found)  # raise an error if they are wrong
+        found = read_scores(run)
     except FileNotFoundError:
         return {}
-    except (ValueError, LookupError, TypeError) as error:
-        raise ValueError(f"{path}: not what transformer-plugin score writes ({error})") from None
     check_scored(run, found)
     return found
-
-
-def _reference_digest(scores: dict[str, Any]) -> str:
-    return str(scores["reference"]["sha256"])
-
-
-def _ignores_case(scores: dict[str, Any]) -> bool:
-    return "case:lc" in scores["signature"]
 
 
 def _named_reference(scored: dict[Path, dict[str, Any]]) -> Path:
     """The first of the named files that has not changed."""
     for scores in scored.values():
         path = Path(scores["reference"]["file"])
-        if path.is_file() and checksum(path) == _reference_digest(scores):
+        if path.is_file() and checksum(path) == reference_digest(scores):
             return path
     raise FileNotFoundError(
         f"{path}: the references are missing or have changed since the runs were scored: give"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from ...checkpoints.safe_loading import load_header
 from ...deviations import run_deviations
 from ...prepared_data import prepared_data
-from ...scoring.score_lines import score_lines
+from ...scoring.score_file import ignores_case, read_scores
 from ...scoring.translated_set import check_scored
 from ..summary import test_texts
 from .manifest import Manifest
@@ -145,18 +144,16 @@ def _copies(log: TrainingLog) -> dict[str, Saved]:
 
 
 def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
-    path = folder / "score.json"
     try:
-        run.scores = json.loads(path.read_text(encoding="utf-8"))
-        score_lines(run.scores)  # raises an error if they are not scores
-        run.lowercase = "case:lc" in run.scores["signature"]
+        run.scores = read_scores(folder)
     except FileNotFoundError:
+        path = folder / "score.json"
         run.missing.append(f"no score yet: {path} is missing (recipes/score.sh writes it)")
         return
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        run.scores = None
-        run.missing.append(f"{path}: not what recipes/score.sh writes ({error})")
+    except ValueError as error:
+        run.missing.append(str(error))
         return
+    run.lowercase = ignores_case(run.scores)
     if "no_tree" in run.scores:
         run.missing.append(
             "no best and worst sentences: they are for translations, and these outputs are trees"
