@@ -120,7 +120,7 @@ def main() -> None:
         try:
             run_step(
                 args.output,
-                inputs=[path for paths in files.values() for path in paths],
+                inputs=[args.input] if archive else [path for of in files.values() for path in of],
                 settings={
                     "treebank": manifest,
                     "source": args.source,

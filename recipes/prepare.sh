@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Raw parallel text to binarised data: prepare.sh EXPERIMENT [--dry-run] [FLAGS OF clean.py]
+# Raw parallel text to binarised data: prepare.sh EXPERIMENT [--dry-run] [FLAGS OF clean.py, or trees.py]
 # A step is skipped when its inputs and settings have not changed; an interrupted one is started again.
 # DATA_MIRROR is a folder or an address that has the corpus, instead of its public address. TRAIN,
 # VALID and TEST are parallel files of your own: PREFIX stands for PREFIX.$SOURCE and PREFIX.$TARGET,
@@ -42,7 +42,8 @@ if [[ -n $TREEBANK ]]; then
     [[ -z $BASE ]] || die "BASE is set: parsers are not fine-tuned by recipes/prepare.sh"
     [[ -n $TREES ]] || die "TREES is not set: name the folder or the archive of the treebank"
     raw=$DATA_DIR/raw
-    step trees "$TREEBANK" --input "$TREES" --output "$raw" --substitutions "$SUBSTITUTIONS"
+    step trees "$TREEBANK" --input "$TREES" --output "$raw" --substitutions "$SUBSTITUTIONS" \
+        ${EXTRA[@]+"${EXTRA[@]}"}
     step subwords --input "$raw" --output "$DATA_DIR/subwords" --side source \
         --vocab-size "$VOCAB_SIZE" ${workers[@]+"${workers[@]}"}
     step subwords --input "$raw" --output "$DATA_DIR/subwords-target" --side target --kind words \

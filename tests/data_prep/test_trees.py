@@ -44,14 +44,18 @@ def test_the_sections_of_the_wall_street_journal(wsj, step, tmp_path):
 
 
 def test_an_archive_and_files_held_out_of_train(wsj, step, tmp_path):
+    for i, name in enumerate(sorted(wsj.rglob("*.mrg"))):
+        name.rename(name.with_name(f"{i % 2}.mrg"))  # names that several sections have
     with tarfile.open(tmp_path / "wsj.tar.xz", "w:xz") as archive:
         archive.add(wsj, "some/folder")
     manifest = {"style": "penn", "train": ["[01]?/*.mrg"], "test": ["23/*.mrg"],
                 "hold_out": {"valid": [4, 3]}}  # fmt: skip
     (tmp_path / "own.json").write_text(json.dumps(manifest))
-    done = step("trees", tmp_path / "own.json", "--input", tmp_path / "wsj.tar.xz",
-                "--output", tmp_path / "raw", "--source", "en", "--target", "tree")  # fmt: skip
+    words = ("trees", tmp_path / "own.json", "--input", tmp_path / "wsj.tar.xz",
+             "--output", tmp_path / "raw", "--source", "en", "--target", "tree")  # fmt: skip
+    done = step(*words)
     assert done.returncode == 0, done.stderr
+    assert "already done" in step(*words).stderr
     assert numbers(tmp_path / "raw/valid.en") == [3, 7, 11, 15, 19]
     assert numbers(tmp_path / "raw/train.en") == [n for n in range(20) if n % 4 != 3]
 

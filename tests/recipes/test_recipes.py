@@ -129,6 +129,9 @@ def test_every_command_of_a_parser_parses(name, monkeypatch):
     assert "--remove-bpe" not in generate and score[1] == "parseval"
     assert "/data/trees" in printed[0]
     assert "TREES is not set" in recipe("prepare.sh", name, status=2).stderr
+    prepare = ("prepare.sh", name, "--dry-run", "--substitutions", "7")
+    first, *_ = commands(recipe(*prepare, TREES="/data/trees").stdout)
+    assert first[first.index("7") - 1] == "--substitutions"
     translate = recipe("translate.sh", name, "--draw", "--dry-run").stdout.split()
     assert translate[:2] == ["transformer-plugin", "parse"] and "--draw" in translate
 
