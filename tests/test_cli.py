@@ -5,6 +5,7 @@ import sys
 import types
 
 import pytest
+from fairseq_commands import BIN
 
 from transformer_plugin import cli
 
@@ -71,3 +72,18 @@ def test_a_defect_of_ours_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr(cli.importlib, "import_module", lambda _name: tool)
     with pytest.raises(AttributeError):
         cli.main(["doctor"])
+
+
+def test_a_reader_that_stops_ends_a_command_quietly(tmp_path):
+    (tmp_path / "log").write_text("a line\n" * 100_000)
+    pipe = f"{BIN}/transformer-plugin progress < {tmp_path}/log | head -1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", pipe], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "a line\n", "")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_progress_names_a_closed_stream(closed):
+    command = f"{BIN}/transformer-plugin progress {closed}"
+    done = subprocess.run(["bash", "-c", command], input="", capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("transformer-plugin progress: ")
+    assert len(done.stderr.splitlines()) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
+import os
 import signal
 import sys
 import warnings
@@ -65,7 +66,12 @@ def _run(arguments: list[str]) -> int:
         parser.error(f"there is no command '{arguments[0]}'; {meant or '--help lists them'}")
     args = parser.parse_args(arguments)
     try:
-        return tool.main(args) or 0
+        status: int = tool.main(args) or 0
+        print(end="", flush=True)
+        return status
+    except BrokenPipeError:  # the reader has finished, as in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (OSError, ValueError) as error:
         text = str(error)
         if isinstance(error, OSError) and error.filename is not None:

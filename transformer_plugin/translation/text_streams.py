@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -59,10 +58,7 @@ def check_output() -> None:
 
 
 def print_texts(texts: Iterable[str]) -> None:
-    """Prints each text at once, until the reader has finished, as in ``| head``."""
-    try:
-        for text in texts:
-            sys.stdout.buffer.write(text.encode())
-            sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Prints each text at once, in UTF-8."""
+    for text in texts:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()

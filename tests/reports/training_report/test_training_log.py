@@ -128,6 +128,12 @@ def test_a_running_log_is_a_part_of_the_whole(log, tmp_path):
     assert longest == 3
 
 
+def test_a_line_that_another_writer_tore_is_left_out(log, tmp_path):
+    text = "an update holds 90 source and 80 target tokens on average (bound) and takes 2.23forward"
+    log.add("transformer_plugin.training.update_size", f"{text} FLOPs; 9 updates an epoch")
+    assert log.read(tmp_path).unreadable_lines == 1
+
+
 def test_torn_lines_are_counted_and_left_out(log, tmp_path):
     lines = log.text.splitlines(keepends=True)
     progress = [i for i, line in enumerate(lines) if "train_inner" in line]

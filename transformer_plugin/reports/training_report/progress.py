@@ -18,6 +18,7 @@ from typing import TextIO
 
 from tqdm import tqdm
 
+from ...translation.text_streams import check_output
 from .entries import entries_of
 from .series import TrainingLog
 
@@ -29,7 +30,16 @@ def add_arguments(_parser: argparse.ArgumentParser) -> None:
 
 
 def main(_args: argparse.Namespace) -> None:
-    """Copies standard input to standard output, a terminal or a file."""
+    """Copies standard input to standard output, a terminal or a file.
+
+    Raises:
+        ValueError: standard input is closed or a terminal, or standard output is closed.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ValueError(
+            "expected the output of training: fairseq-train ... 2>&1 | transformer-plugin progress"
+        )
+    check_output()
     # Ctrl-C stops training; this command ends after training's last line.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]

@@ -128,19 +128,18 @@ class TrainingLog:
         if entry.level in ("WARNING", "ERROR") and entry.source.startswith("transformer_plugin"):
             self.warnings.append(entry)
         try:
-            found = numbers(entry)
+            self._take_contents(entry)
         except ValueError:
             self.unreadable_lines += 1
-            return
+
+    def _take_contents(self, entry: Entry) -> None:
+        found = numbers(entry)
         self.attempts.take(entry, int(found["num_updates"]) if found else None)
         if found is not None:
             self._take_numbers(entry.source, found)
         elif entry.source == "fairseq_cli.train" and entry.text.startswith("{'_name'"):
             self.starts, self.ended = self.starts + 1, False
-            try:
-                self.settings = parse_settings(entry.text)
-            except ValueError:
-                self.unreadable_lines += 1
+            self.settings = parse_settings(entry.text)
         elif entry.text.startswith(_ENDS):
             self.ended = True
         elif match := _SAVED.match(entry.text):
