@@ -3,6 +3,7 @@
 import hashlib
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -41,6 +42,20 @@ def test_a_pipe_is_written_to(tmp_path):
             file.write("through")
         assert reader.stdout.read() == "through"
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_an_open_file_is_written_to_and_links_to_it_are_kept(tmp_path):
+    link, other = tmp_path / "stdout", tmp_path / "other"
+    link.symlink_to("/proc/self/fd/1")
+    other.symlink_to("stdout")
+    for path in (link, other):
+        code = (
+            "from pathlib import Path; from transformer_plugin.files import atomic_write\n"
+            f"with atomic_write(Path({str(path)!r})) as file: file.write('text')"
+        )
+        with (tmp_path / "out").open("w") as out:
+            subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
+        assert path.is_symlink() and (tmp_path / "out").read_text() == "text"
 
 
 def test_a_folder_is_replaced_whole(tmp_path):

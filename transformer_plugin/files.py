@@ -18,8 +18,8 @@ PARTIAL = ".*.partial"  # the names of files that were never finished
 def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     """A file opened for writing, which replaces ``path`` when the block ends without an error.
 
-    Until then it has a temporary name beside ``path``; it is flushed to disk. Devices and pipes are
-    written directly.
+    Until then it has a temporary name beside ``path``; it is flushed to disk. Devices, pipes and
+    what is already open, as /dev/stdout, are written directly.
 
     Args:
         mode: "w" for UTF-8 text with unchanged line feeds; "wb" for bytes.
@@ -34,7 +34,7 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent}: no such folder: create it first")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    if path.exists() and not path.is_file():
+    if (path.exists() and not path.is_file()) or _is_open(path):
         with path.open(mode, **text) as file:  # type: ignore[call-overload]
             yield file
         return
@@ -52,6 +52,15 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _is_open(path: Path) -> bool:
+    """Whether ``path`` is, or is a link to, a descriptor of a process, as /proc/self/fd/1."""
+    while path.is_symlink():
+        if path.parent.resolve().is_relative_to("/proc"):
+            return True
+        path = path.parent / path.readlink()
+    return False
 
 
 @contextlib.contextmanager
