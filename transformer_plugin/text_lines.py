@@ -12,8 +12,8 @@ _SUBWORD_MARK = re.compile(r"▁|@@( |$)")  # of sentencepiece and subword-nmt
 def read_lines(path: Path) -> list[str]:
     """The lines of a UTF-8 text. Only a line feed ends a line, as for ``wc -l``.
 
-    A carriage return before the line feed is removed. Every other character that Unicode regards as
-    a line end is part of the line.
+    A carriage return before the line feed is removed, and a byte-order mark. Every other character
+    that Unicode regards as a line end is part of the line.
 
     Raises:
         ValueError: a line is not UTF-8; the message names it.
@@ -24,7 +24,8 @@ def read_lines(path: Path) -> list[str]:
     texts = []
     for number, line in enumerate(lines, start=1):
         try:
-            texts.append(line.removesuffix(b"\r").decode("utf-8"))
+            encoding = "utf-8-sig" if number == 1 else "utf-8"
+            texts.append(line.removesuffix(b"\r").decode(encoding))
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{path}:{number}: not UTF-8 at byte {error.start + 1}: convert the file"

@@ -172,6 +172,7 @@ def test_the_report_has_the_scores(tmp_path):
 @pytest.mark.parametrize("hypotheses, gold, message", [
     (["S"], [f"(TOP {GOLD})"] * 2, "hyp has 1 lines, .*gold 2 trees"),
     ([], [], "gold is empty"),
+    (["S", "(TOP (S (A a)))"], [f"(TOP {GOLD})"] * 2, "hyp:2: a tree in brackets"),
     (["S"], ["(TOP (S (A"], "gold:1: a bracket is not closed"),
     (["S"], ["(TOP (S a b))"], "gold:1: not a tree of style 'penn': the word 'a' has no part"),
 ])  # fmt: skip

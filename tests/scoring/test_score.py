@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 from collections import Counter
 
 import pytest
+from fairseq_commands import environment
 
 from transformer_plugin.cli import main
 from transformer_plugin.scoring import score as score_module
@@ -93,6 +95,20 @@ def test_the_file_holds_the_scores_and_their_signatures(texts, capsys):
     assert 0 < scores["chrf"] < 100 and "tok:13a" in scores["signature"]
     printed = capsys.readouterr().out
     assert scores["signature"] in printed and scores["chrf_signature"] in printed
+
+
+def test_a_byte_order_mark_is_not_text(texts):
+    status, output = texts("\ufeffone two three four\n", "one two three four\n")
+    assert status == 0 and json.loads(output.read_text())["bleu"] == pytest.approx(100)
+
+
+def test_a_reference_that_can_be_read_only_once_is_refused(tmp_path):
+    (tmp_path / "hyp").write_text("a\n")
+    command = "transformer-plugin score --hypotheses hyp --reference <(echo a) --output x.json"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment(forks=False),
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 2 and "is not a file: write the references to one" in done.stderr
+    assert not (tmp_path / "x.json").exists()
 
 
 def test_an_empty_translation_is_a_line(texts):

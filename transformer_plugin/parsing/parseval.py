@@ -28,16 +28,24 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         OSError: a file is missing.
         ValueError: the files have different numbers of sentences or are of different sets, a gold
-            tree is invalid, or nltk is missing.
+            tree is invalid, an output is in brackets, or nltk is missing.
     """
     check_nltk()
+    from .linear_trees import ROOT
     from .scores import score
     from .treebank import read_trees
 
     if args.set:
         check_set(args.hypotheses, args.set)
     gold = [tree for _, tree in read_trees(args.gold, "penn") if tree is not None]
-    outputs = [line.split() for line in read_lines(args.hypotheses)]
+    lines = read_lines(args.hypotheses)
+    for number, line in enumerate(lines, start=1):
+        if line.startswith(f"({ROOT} "):
+            raise ValueError(
+                f"{args.hypotheses}:{number}: a tree in brackets: expected its tokens, as"
+                " recipes/generate.sh writes them in hypotheses.txt"
+            )
+    outputs = [line.split() for line in lines]
     if len(gold) != len(outputs):
         raise ValueError(
             f"{args.hypotheses} has {len(outputs)} lines, {args.gold} {len(gold)} trees: they must"

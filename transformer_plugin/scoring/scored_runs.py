@@ -31,7 +31,13 @@ class TestSet:
 
 
 def described(reference: Path) -> dict[str, str]:
-    """The entry of a reference file in score.json: its path and sha256."""
+    """The entry of a reference file in score.json: its path and sha256.
+
+    Raises:
+        ValueError: it is a pipe, which can be read only once.
+    """
+    if not reference.is_file():
+        raise ValueError(f"{reference} is not a file: write the references to one first")
     return {"file": str(reference.resolve()), "sha256": checksum(reference)}
 
 
