@@ -96,6 +96,14 @@ def test_a_gap_between_epochs_is_named(tmp_path):
         last_checkpoints(tmp_path, 2, "epochs")
 
 
+def test_folders_without_checkpoints_are_named(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(CheckpointError, match=r"those of this run are in .*/checkpoints"):
+        last_checkpoints(tmp_path, 5, "epochs")
+    with pytest.raises(CheckpointError, match="nowhere: no such folder"):
+        last_checkpoints(tmp_path / "nowhere", 5, "epochs")
+
+
 def test_fewer(tmp_path, caplog):
     with pytest.raises(CheckpointError, match="there are 0 checkpoints"):
         last_checkpoints(tmp_path, 5, "epochs", allow_fewer=True)

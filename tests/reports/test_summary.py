@@ -79,6 +79,13 @@ def test_a_damaged_score_is_named(finished_run, capsys, text):
     assert "score.json: not what transformer-plugin score writes" in capsys.readouterr().out
 
 
+def test_translations_of_another_number_are_named(finished_run, capsys):
+    (finished_run / "hypotheses.txt").write_text("out\n" * 5)
+    assert main(["summary", str(finished_run)]) == 2
+    error = capsys.readouterr().err
+    assert "test.de 6, " in error and "hypotheses.txt 5: translate the set again" in error
+
+
 def test_an_unfinished_run_is_named(finished_run, capsys):
     (finished_run / "score.json").unlink()
     assert main(["summary", str(finished_run)]) == 2

@@ -50,9 +50,14 @@ def last_checkpoints(
             checkpoint_last.pt.
 
     Raises:
-        CheckpointError: there are fewer, or one between them is missing.
+        CheckpointError: there are fewer, or one between them is missing; or the folder is.
     """
     folder = Path(folder)
+    below = folder / "checkpoints"
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: no such folder; expected one with checkpoints")
+    if below.is_dir() and not any(folder.glob("checkpoint*.pt")):
+        raise CheckpointError(f"{folder}: no checkpoints; those of this run are in {below}")
     found = sorted(_saved(folder, by), key=lambda saved: saved[:3])
     last = _last(folder)
     interval = _interval((last or found[-1]).header, by) if last or found else None

@@ -61,8 +61,11 @@ def summary(
     scores = read_scores(run)
     check_scored(run, scores)
     evaluated = translated_set(run / "hypotheses.txt") or "test"
-    texts = [read_lines(path) for path in test_texts(data, evaluated)]
-    texts.append(read_lines(run / "hypotheses.txt"))
+    paths = [*test_texts(data, evaluated), run / "hypotheses.txt"]
+    texts = [read_lines(path) for path in paths]
+    if len(set(map(len, texts))) > 1:
+        counts = ", ".join(f"{path} {len(text)}" for path, text in zip(paths, texts, strict=True))
+        raise ValueError(f"different numbers of lines, {counts}: translate the set again")
     samples = list(zip(*texts, strict=True))
     samples = samples[:: max(1, len(samples) // max(1, sentences))][:sentences]
     lines = score_lines(scores) if with_scores else []
