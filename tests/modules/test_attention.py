@@ -223,3 +223,18 @@ def test_padding_outside_of_a_window_leaves_gradients_finite(need_weights):
     out.square().sum().backward()
     assert out.isfinite().all() and x.grad.isfinite().all()
     assert all(p.grad.isfinite().all() for p in attention.parameters())
+
+
+def test_in_float64_all_of_it_is_computed_in_float64():
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(D, H, K, V).double()
+    x = torch.randn(2, 3, D, dtype=torch.float64, requires_grad=True)
+    assert attention(x, need_weights=True)[1].dtype == torch.float64
+    assert torch.autograd.gradcheck(lambda x: attention(x, need_weights=True)[0], x)
+
+
+def test_causal_attention_has_no_memory():
+    attention = MultiHeadAttention(D, H, K, V, encoder_decoder=True)
+    x = torch.randn(2, 3, D)
+    with pytest.raises(ValueError, match="causal is for self-attention"):
+        attention(x, memory=x, causal=True)

@@ -34,8 +34,8 @@ def attention(
         rate: dropout rate on the weights.
 
     Returns:
-        ``[B, H, T, d_v]``, of the type of ``q``; and the weights ``[B, H, T, S]`` in float32 if
-        ``need_weights``, else None.
+        ``[B, H, T, d_v]``, of the type of ``q``; and the weights ``[B, H, T, S]``, in float32 or
+        wider, if ``need_weights``, else None.
     """
     weights = attention_weights(score(q.to(k.dtype), k), allowed)
     context = torch.matmul(dropout(weights, rate).to(v.dtype), v)
@@ -43,7 +43,7 @@ def attention(
 
 
 def attention_weights(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """The softmax over the keys of equation (1), in float32.
+    """The softmax over the keys of equation (1), in float32 or wider.
 
     Args:
         scores: ``[B, H, T, S]``.
@@ -54,7 +54,7 @@ def attention_weights(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
         ``[B, H, T, S]``, each row a distribution over the visible keys; zeros for a query that
         sees no key.
     """
-    scores = scores.float()
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     if allowed is None:
         return scores.softmax(dim=-1)
     if allowed.dtype == torch.bool:

@@ -81,14 +81,16 @@ class MultiHeadAttention(nn.Module):
             causal: position i sees the positions up to i (section 3.2.3).
 
         Returns:
-            The shape of ``x``, and the weights ``[B, H, T, S]`` in float32, or None. With padding
-            on the left, rows and columns of the weights still begin with the real tokens.
+            The shape of ``x``, and the weights ``[B, H, T, S]`` in float32 or wider, or None. With
+            padding on the left, their rows and columns still begin with the real tokens.
 
         Raises:
-            ValueError: ``memory`` is given to self-attention.
+            ValueError: ``memory`` is given to self-attention, or with ``causal``.
         """
         if memory is not None and not self.encoder_decoder:
             raise ValueError("self-attention has no memory: build it with encoder_decoder=True")
+        if memory is not None and causal:
+            raise ValueError("every position sees the whole memory: causal is for self-attention")
         if key_values is None:
             own_mask = padding_mask if memory is None else None
             rows, packing = remove_padding(x, own_mask)

@@ -40,9 +40,12 @@ _PACKED: weakref.WeakKeyDictionary[Linear, _Packed] = weakref.WeakKeyDictionary(
 def packed(layer: Linear, x: Tensor) -> Tensor | None:
     """The packed weight of ``layer``, for a product with ``x``; None if there is none or if torch
     has counted a change of the weight since."""
-    weight, found = layer.weight, _PACKED.get(layer)
+    found = _PACKED.get(layer)
+    if found is None or torch.is_grad_enabled():
+        return None
+    weight = layer.weight
     fits = x.dtype in SUFFIXES if weight.dtype == torch.int8 else x.dtype == weight.dtype
-    if found is None or not fits or torch.is_grad_enabled():
+    if not fits:
         return None
     is_current = (found.address, found.version) == (weight.data_ptr(), weight._version)
     return found.matrix if is_current else None
@@ -51,8 +54,7 @@ def packed(layer: Linear, x: Tensor) -> Tensor | None:
 def _is_packable(layer: Linear) -> bool:
     weight = layer.weight
     return (
-        is_plain_linear(layer)
-        and not weight.requires_grad
+        not weight.requires_grad
         and not weight.is_inference()
         and onednn.packs(weight)
         and product_type(weight) == weight.dtype
@@ -69,6 +71,9 @@ def pack(model: nn.Module, rows: int) -> None:
     """See ``prepare_decoding``. The copies exist as long as their layers."""
     for layer in model.modules():
         if not isinstance(layer, Linear):
+            continue
+        if not is_plain_linear(layer):  # its weight may be computed when it is read
+            _PACKED.pop(layer, None)
             continue
         weight = layer.weight
         row = torch.empty(0) if weight.dtype == torch.int8 else weight
