@@ -143,6 +143,8 @@ def test_replacements_are_read_as_every_text_is(tmp_path):
         ({"nbest": 5}, "--nbest must be from 1 to --beam, 4"),
         ({"temperature": 0}, "--temperature must be positive"),
         ({"sampling_topk": 5}, "--sampling-topp need --sampling"),
+        ({"seed": 2}, "call torch.manual_seed"),
+        ({"prefix": True}, "give prefixes to translate or n_best"),
         ({"beams": 5}, "there is no option 'beams': expected one of data, path"),
         ({"lm_path": "/nowhere"}, "/nowhere"),
     ],

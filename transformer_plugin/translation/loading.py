@@ -27,6 +27,12 @@ from .subwords import Prepared, Subwords, load_subwords
 from .translator import Translator
 from .unknown_words import read_replacements
 
+# Options that the command itself uses, and what to do in Python.
+_OF_THE_COMMAND = {
+    "seed": "call torch.manual_seed",
+    "prefix": "give prefixes to translate or n_best",
+}
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -138,6 +144,9 @@ def arguments_of(data: Path | str, path: Path | str, **options: Any) -> argparse
     for add in (add_model_arguments, add_search_arguments, add_n_best_arguments):
         add(parser)
     args = parser.parse_args([str(data), "--path", str(path)])
+    for name, remedy in _OF_THE_COMMAND.items():
+        if name in options:
+            raise ValueError(f"'{name}' is an option of the command only: {remedy}")
     for name, value in options.items():
         if not hasattr(args, name):
             known = ", ".join(vars(args))
