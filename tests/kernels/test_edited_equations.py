@@ -19,7 +19,7 @@ EDITS = {
         *("loss scores", ["attention", "decoder_cache", "fused_attention"]),
     ),
     "softmax temperature": (
-        *("modules/attention.py", "scores = scores.float()", "scores = scores.float() / 2"),
+        *("modules/attention.py", "scores = scores.to(", "scores = 0.5 * scores.to("),
         *("loss scores", ["attention", "decoder_cache", "fused_attention"]),
     ),
     "ReLU to GELU": (
