@@ -58,6 +58,15 @@ def test_an_open_file_is_written_to_and_links_to_it_are_kept(tmp_path):
         assert path.is_symlink() and (tmp_path / "out").read_text() == "text"
 
 
+def test_links_that_lead_nowhere_are_replaced(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "broken").symlink_to("nothing")
+    for name in ("loop", "broken"):
+        with atomic_write(tmp_path / name) as file:
+            file.write("text")
+        assert (tmp_path / name).read_text() == "text"
+
+
 def test_a_folder_is_replaced_whole(tmp_path):
     path = tmp_path / "out"
     for name in ("one", "two"):

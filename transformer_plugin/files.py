@@ -34,7 +34,7 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent}: no such folder: create it first")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    if (path.exists() and not path.is_file()) or _is_open(path):
+    if path.exists() and (not path.is_file() or _is_open(path)):
         with path.open(mode, **text) as file:  # type: ignore[call-overload]
             yield file
         return
