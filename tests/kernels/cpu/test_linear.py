@@ -7,6 +7,7 @@ from torch import nn
 from transformer_plugin import processor
 from transformer_plugin.kernels.cpu import onednn
 from transformer_plugin.modules.linear import linear
+from transformer_plugin.search.decoder_state import prepare_decoding
 
 BF16, FP32, FP64 = torch.bfloat16, torch.float32, torch.float64
 SHAPES = pytest.mark.parametrize("wide, narrow", [(48, 16), (16, 48)])
@@ -79,3 +80,22 @@ def test_autocast_is_left_to_torch(monkeypatch):
     monkeypatch.setattr(processor, "has_slow_mkl", lambda: True)
     with torch.autocast("cpu", torch.bfloat16):
         assert linear(nn.Linear(6, 5), torch.randn(32, 6)).dtype == BF16
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_weight_that_is_computed_is_computed_once_a_product(training):
+    class Counted(nn.Module):
+        calls = 0
+
+        def forward(self, weight):
+            self.calls += 1
+            return 2 * weight
+
+    layer, counted = nn.Linear(8, 8), Counted()
+    nn.utils.parametrize.register_parametrization(layer, "weight", counted)
+    counted.calls = 0
+    with torch.set_grad_enabled(training):
+        if not training:
+            prepare_decoding(layer, 40)
+        linear(layer, torch.randn(3, 8))
+    assert counted.calls == 1

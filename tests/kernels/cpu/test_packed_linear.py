@@ -245,22 +245,3 @@ def test_the_copies_go_with_the_layers(build):
     del decoder, held
     gc.collect()
     assert all(matrix() is None for matrix in matrices)
-
-
-@pytest.mark.parametrize("training", [False, True])
-def test_a_weight_that_is_computed_is_computed_once_a_product(training):
-    class Counted(nn.Module):
-        calls = 0
-
-        def forward(self, weight):
-            self.calls += 1
-            return 2 * weight
-
-    layer, counted = nn.Linear(8, 8), Counted()
-    nn.utils.parametrize.register_parametrization(layer, "weight", counted)
-    counted.calls = 0
-    with torch.set_grad_enabled(training):
-        if not training:
-            prepare_decoding(layer, ROWS)
-        linear(layer, torch.randn(3, 8))
-    assert counted.calls == 1
