@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
-import os
 import signal
 import sys
 import warnings
 
 from .runs.spelling import did_you_mean
+from .text_streams import discard
 
 # Modules with add_arguments(parser) and main(args); only that of the given command is imported.
 SUBCOMMANDS = {
@@ -67,10 +67,10 @@ def _run(arguments: list[str]) -> int:
     args = parser.parse_args(arguments)
     try:
         status: int = tool.main(args) or 0
-        print(end="", flush=True)
+        print(end="", flush=True)  # a reader that has gone is noticed here, and not at exit
         return status
     except BrokenPipeError:  # the reader has finished, as in `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout)
         return 0
     except (OSError, ValueError) as error:
         text = str(error)

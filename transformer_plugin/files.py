@@ -15,7 +15,7 @@ PARTIAL = ".*.partial"  # the names of files that were never finished
 
 
 @contextlib.contextmanager
-def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
+def atomic_write(path: Path, mode: str = "w", follow_symlinks: bool = False) -> Iterator[IO[Any]]:
     """A file opened for writing, which replaces ``path`` when the block ends without an error.
 
     Until then it has a temporary name beside ``path``; it is flushed to disk. Devices, pipes and
@@ -23,6 +23,7 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
 
     Args:
         mode: "w" for UTF-8 text with unchanged line feeds; "wb" for bytes.
+        follow_symlinks: keep a link, and replace the file that it leads to.
 
     Raises:
         FileNotFoundError: the folder does not exist.
@@ -38,6 +39,7 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
         with path.open(mode, **text) as file:  # type: ignore[call-overload]
             yield file
         return
+    path = path.resolve() if follow_symlinks else path
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open(mode, **text) as file:  # type: ignore[call-overload]

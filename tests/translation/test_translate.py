@@ -139,6 +139,11 @@ def test_a_pipe_stays_a_pipe_and_a_link_a_link(prepared, tmp_path):
     assert pipe.is_fifo() and translation.strip()
     assert cli.main(command(run, "--input", str(text), "--output", str(link))) == 0
     assert link.is_symlink() and (tmp_path / "target").read_bytes() == translation
+    link.unlink()
+    link.symlink_to("/proc/self/fd/1")  # as /dev/stdout is; here a pipe
+    words = ["transformer-plugin", *command(run, "--input", str(text), "--output", str(link))]
+    done = subprocess.run(words, env=environment(forks=False), capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, translation, b"")
     assert not list(tmp_path.glob("*.partial"))
 
 

@@ -10,15 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..text_streams import blocks, check_output, open_input, print_texts, sentences
 from ..translation.arguments import add_model_arguments, add_search_arguments
 from ..translation.loading import load_translator
-from ..translation.text_streams import (
-    blocks,
-    check_output,
-    open_input,
-    print_texts,
-    sentences,
-)
 from ..translation.translator import Translator
 from . import check_nltk
 

@@ -16,6 +16,7 @@ from tqdm import tqdm
 from ..reports.training_report.entries import Entry, entries_of
 from ..reports.training_report.progress import ProgressBar
 from ..reports.training_report.series import PARAMETERS, TrainingLog
+from ..text_streams import discard
 
 _MODEL = re.compile(r"model: (.*)")
 _RESUMED = re.compile(r"Loaded checkpoint (\S+) \(epoch (\d+) @ (\d+) updates\)")
@@ -144,8 +145,3 @@ class BriefScreen:
             self._stream.flush()
         except OSError:
             discard(self._stream)
-
-
-def discard(stream: TextIO) -> None:
-    """Makes a closed stream one that takes everything: the command goes on without its screen."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

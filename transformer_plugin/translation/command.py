@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 
 from ..files import atomic_write
+from ..text_streams import blocks, check_output, open_input, print_texts, sentences
 from .alignment import word_links
 from .arguments import add_model_arguments, add_n_best_arguments, add_search_arguments
 from .loading import load_translator
-from .text_streams import blocks, check_output, open_input, print_texts, sentences
 from .translator import Translation, Translator
 
 
@@ -51,10 +51,7 @@ def main(args: argparse.Namespace) -> None:
         size = args.buffer or (1 if lines.isatty() else 1000)
         found = translated(translator, blocks(sentences(lines, name), size), args)
         if args.output:
-            output: Path = args.output
-            if output.is_symlink():
-                output = output.resolve()  # keeps the link
-            with atomic_write(output) as file:
+            with atomic_write(args.output, follow_symlinks=True) as file:
                 file.writelines(found)
         else:
             print_texts(found)

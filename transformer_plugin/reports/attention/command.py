@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ...files import atomic_write
+from ...text_streams import sentences as lines_of
 from ...translation.arguments import add_model_arguments, add_search_arguments
 from ...translation.attention_weights import KINDS
 from ...translation.loading import load_translator
-from ...translation.text_streams import sentences as lines_of
 from ...translation.translator import Translator
 from .explained import Explained, InputSentence, explain, from_data, from_texts
 from .figure_choice import Choice

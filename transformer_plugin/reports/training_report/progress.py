@@ -18,7 +18,7 @@ from typing import TextIO
 
 from tqdm import tqdm
 
-from ...translation.text_streams import check_output
+from ...text_streams import check_output
 from .entries import entries_of
 from .series import TrainingLog
 

@@ -1,12 +1,13 @@
-"""Text in and out of the commands that translate: files, or the standard streams."""
+"""Text in and out of the commands: files, or the standard streams."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 
 def open_input(path: Path | None) -> AbstractContextManager[BinaryIO]:
@@ -62,3 +63,8 @@ def print_texts(texts: Iterable[str]) -> None:
     for text in texts:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
+
+
+def discard(stream: TextIO) -> None:
+    """Makes a stream without a reader one that takes everything: the command goes on without it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
