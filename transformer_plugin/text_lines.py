@@ -33,6 +33,22 @@ def read_lines(path: Path) -> list[str]:
     return texts
 
 
+def read_parallel(*paths: Path) -> list[list[str]]:
+    """The lines of each of several texts of the same sentences.
+
+    Raises:
+        OSError: a file is missing.
+        ValueError: see ``read_lines``, or the files have different numbers of lines.
+    """
+    texts = [read_lines(path) for path in paths]
+    if len(set(map(len, texts))) > 1:
+        counts = (f"{path} has {len(lines)}" for path, lines in zip(paths, texts, strict=True))
+        raise ValueError(
+            f"not the same test set: {', '.join(counts)} lines: translate the set again"
+        )
+    return texts
+
+
 def check_plain(path: Path, lines: list[str]) -> None:
     """Refuses a text in subwords, and prints a warning if some lines contain subword marks.
 

@@ -10,7 +10,7 @@ from ..files import shown_path
 from ..prepared_data import prepared_data
 from ..scoring.score_file import read_scores, score_lines
 from ..scoring.translated_set import check_scored, translated_set
-from ..text_lines import read_lines
+from ..text_lines import read_parallel
 from .training_report.series import TrainingLog, read_log
 
 _FILES = {  # files of a run
@@ -61,11 +61,7 @@ def summary(
     scores = read_scores(run)
     check_scored(run, scores)
     evaluated = translated_set(run / "hypotheses.txt") or "test"
-    paths = [*test_texts(data, evaluated), run / "hypotheses.txt"]
-    texts = [read_lines(path) for path in paths]
-    if len(set(map(len, texts))) > 1:
-        counts = ", ".join(f"{path} {len(text)}" for path, text in zip(paths, texts, strict=True))
-        raise ValueError(f"different numbers of lines, {counts}: translate the set again")
+    texts = read_parallel(*test_texts(data, evaluated), run / "hypotheses.txt")
     samples = list(zip(*texts, strict=True))
     samples = samples[:: max(1, len(samples) // max(1, sentences))][:sentences]
     lines = score_lines(scores) if with_scores else []

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sacrebleu.metrics import BLEU
 
-from ...text_lines import read_lines
+from ...text_lines import read_parallel
 
 
 class Sentence(NamedTuple):
@@ -30,14 +30,11 @@ def translations(
         OSError: a file is missing.
         ValueError: the files have different numbers of lines.
     """
-    texts = {path: read_lines(path) for path in (source, reference, hypotheses)}
-    if len({len(lines) for lines in texts.values()}) != 1:
-        counts = ", ".join(f"{path} has {len(lines)}" for path, lines in texts.items())
-        raise ValueError(f"not the same test set: {counts} lines")
+    texts = read_parallel(source, reference, hypotheses)
     bleu = BLEU(lowercase=lowercase, effective_order=True)
     return [
         Sentence(i, bleu.sentence_score(hypothesis, [expected]).score, text, expected, hypothesis)
-        for i, (text, expected, hypothesis) in enumerate(zip(*texts.values(), strict=True), start=1)
+        for i, (text, expected, hypothesis) in enumerate(zip(*texts, strict=True), start=1)
     ]
 
 
