@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
-from transformer_plugin.parsing.linear_trees import NotATree, rebuilt
+from transformer_plugin.parsing.linear_trees import DEEPEST, NotATree, rebuilt
+from transformer_plugin.search import tree_scorer
 from transformer_plugin.search.beam_search import beam_search
 from transformer_plugin.search.next_tokens import Rules
 from transformer_plugin.search.sampling import Sampling
@@ -113,3 +114,7 @@ def test_a_label_of_both_kinds_is_what_it_more_often_is():
     assert [target[i] for i in tokens.closing[4:]] == ["/NP", *["<s>"] * 4]
     assert [target[i] for i in tokens.is_word.nonzero()] == ["VBDI", "N"]
     assert [target[i] for i in tokens.is_closing.nonzero()] == ["/NP", "/VBDI"]
+
+
+def test_trees_of_the_search_are_not_too_deep_to_be_scored():
+    assert tree_scorer._DEEPEST <= DEEPEST

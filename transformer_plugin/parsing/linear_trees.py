@@ -17,7 +17,7 @@ from nltk import Tree
 
 ROOT = "TOP"
 UNKNOWN = "XX"  # part of speech of a word for which the output has none
-DEEPEST = 128  # levels of constituents: nltk recurses. Those of GUM and IcePaHC are below 50
+DEEPEST = 128  # levels of nesting, because nltk recurses; GUM and IcePaHC have fewer than 50
 _MARK = "*"
 
 
@@ -63,7 +63,7 @@ def rebuilt(tokens: Sequence[str], words: Sequence[str]) -> Tree:
         if not _closes(token):
             open_items.append(token)
         elif not _close(open_items, token[1:]):
-            raise NotATree(f"'{token}' closes nothing, or more than {DEEPEST} levels")
+            raise NotATree(f"'{token}' closes nothing, or more than {DEEPEST} levels of nesting")
     tree, found = _with_words(open_items, iter(words))
     if found != len(words):
         raise NotATree(f"{found} parts of speech for {len(words)} words")
@@ -75,7 +75,7 @@ def repaired(tokens: Sequence[str], words: Sequence[str], constituents: Set[str]
 
     Closing tokens without an opening one are ignored; open constituents are closed at the end;
     surplus parts of speech are ignored; words without one are children of the root, as ``XX``. Of
-    constituents of more than ``DEEPEST`` levels the outer ones are ignored.
+    constituents that are nested more than ``DEEPEST`` deep, the outer ones are ignored.
 
     Args:
         constituents: labels that open a constituent.

@@ -45,10 +45,8 @@ def packed(layer: Linear, x: Tensor) -> Tensor | None:
         return None
     weight = layer.weight
     fits = x.dtype in SUFFIXES if weight.dtype == torch.int8 else x.dtype == weight.dtype
-    if not fits:
-        return None
     is_current = (found.address, found.version) == (weight.data_ptr(), weight._version)
-    return found.matrix if is_current else None
+    return found.matrix if fits and is_current else None
 
 
 def _is_packable(layer: Linear) -> bool:
