@@ -1,8 +1,11 @@
 """The command: one subcommand is imported, and wrong use is one line and status 2."""
 
+import signal
 import subprocess
 import sys
+import time
 import types
+from pathlib import Path
 
 import pytest
 from fairseq_commands import BIN
@@ -87,3 +90,17 @@ def test_progress_names_a_closed_stream(closed):
     done = subprocess.run(["bash", "-c", command], input="", capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("transformer-plugin progress: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_sigterm_leaves_no_partial_file(toy, tmp_path):
+    words = ["translate", toy, "--cpu", "--output", tmp_path / "out.txt"]
+    process = subprocess.Popen(
+        [Path(sys.executable).with_name("transformer-plugin"), *words], stdin=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.iterdir()) and time.monotonic() < deadline:  # it waits for sentences
+        time.sleep(0.1)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".partial"]
+    process.terminate()
+    assert process.wait(timeout=30) == 128 + signal.SIGTERM
+    assert not list(tmp_path.iterdir())

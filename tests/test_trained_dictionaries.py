@@ -55,3 +55,23 @@ def test_the_commands_refuse_it(toy, other_data, tmp_path, command):
     done = run("transformer-plugin", *words, status=1, input="a\n")
     assert MESSAGE.format(other_data) in done.stdout + done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "damage", [b"the 5\nthe cat\n", b"the 5\nthe 4\n", b"\xff\xfe\x00 5\n"],
+    ids=["no count", "twice", "no text"],
+)  # fmt: skip
+def test_damaged_ones_are_named(toy, tmp_path, damage):
+    data = tmp_path / "data-bin"
+    shutil.copytree(toy / "data-bin", data)
+    (data / "SHA256SUMS").unlink()
+    (data / "dict.de.txt").write_bytes(damage)
+    model = toy / "checkpoints/averaged.pt"
+    message = f"{data}/dict.de.txt: not a dictionary of fairseq ("
+    assert last_line(generate(data, model, status=1)).startswith(message)
+    export = ("export", model, tmp_path / "out", "--data", data, "--to", "ctranslate2")
+    translate = ("translate", data, "--path", model, "--subwords", toy / "subwords", "--cpu")
+    for words in (export, translate):
+        done = run("transformer-plugin", *words, status=2, input="a\n")
+        (line,) = done.stderr.splitlines()
+        assert message in line

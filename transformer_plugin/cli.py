@@ -36,15 +36,28 @@ SUBCOMMANDS = {
 }
 
 
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, which would otherwise end the process at once."""
+
+
+def _terminate(*_: object) -> None:
+    raise _Terminated
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs a subcommand and returns its exit status.
 
-    Wrong input or options give one line on stderr and status 2; Ctrl-C gives 130, as in a shell.
+    Wrong input or options give one line on stderr and status 2; Ctrl-C gives 130 and SIGTERM 143,
+    as in a shell, and partial files are removed.
     """
-    if arguments is None and not sys.warnoptions:  # the command runs as its own process
-        warnings.simplefilter("ignore")
+    if arguments is None:  # the command runs as its own process
+        signal.signal(signal.SIGTERM, _terminate)
+        if not sys.warnoptions:
+            warnings.simplefilter("ignore")
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
+    except _Terminated:
+        return 128 + signal.SIGTERM
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 

@@ -30,10 +30,7 @@ def atomic_write(path: Path, mode: str = "w", follow_symlinks: bool = False) -> 
         IsADirectoryError: ``path`` is a folder.
         OSError: the folder cannot be written or the disk is full; ``path`` is not changed.
     """
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: name a file")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent}: no such folder: create it first")
+    check_target(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     if path.exists() and (not path.is_file() or _is_open(path)):
         with path.open(mode, **text) as file:  # type: ignore[call-overload]
@@ -54,6 +51,19 @@ def atomic_write(path: Path, mode: str = "w", follow_symlinks: bool = False) -> 
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def check_target(path: Path) -> None:
+    """Checks, before work whose result would be lost, that a file can be named ``path``.
+
+    Raises:
+        FileNotFoundError: the folder does not exist.
+        IsADirectoryError: ``path`` is a folder.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent}: no such folder: create it first")
 
 
 def _is_open(path: Path) -> bool:

@@ -131,10 +131,14 @@ def test_each_fault_of_a_checkpoint_is_named(checkpoint, toy, data, tmp_path, ca
     torch.save(broken, tmp_path / "diverged.pt")
     torch.save({**state, "model": None}, tmp_path / "empty.pt")
     (tmp_path / "cut.pt").write_bytes(checkpoint.read_bytes()[:5000])
+    whole, weights = checkpoint.read_bytes(), state["model"][name].numpy().tobytes()
+    assert whole.count(weights) == 1
+    (tmp_path / "zeros.pt").write_bytes(whole.replace(weights, bytes(len(weights))))
     for file, message in (
         ("diverged.pt", f"1 tensors hold inf or nan, the first is {name}"),
         ("empty.pt", "no model in it"),
         ("cut.pt", "not a whole checkpoint"),
+        ("zeros.pt", "does not have the checksum"),
         ("absent.pt", "no such checkpoint"),
     ):
         assert main(["doctor", "--path", str(tmp_path / file)]) == 1, file

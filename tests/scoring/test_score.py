@@ -13,6 +13,7 @@ from fairseq_commands import environment
 from transformer_plugin.cli import main
 from transformer_plugin.scoring import score as score_module
 from transformer_plugin.scoring.score import score
+from transformer_plugin.scoring.score_file import read_scores
 
 HYPOTHESES = ["the cat sat on the mat today", "a dog runs over the green field"]
 REFERENCES = ["the cat sat on a mat today", "a dog runs across the green field now"]
@@ -174,3 +175,15 @@ def test_a_line_that_is_not_utf8_is_named(texts, tmp_path, capsys):
 
 def test_an_address_is_no_subword(texts):
     assert texts("me@@home is a name\n", "me@@home is a name\n")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["file", "sha256"])
+def test_scores_without_the_reference_are_refused(tmp_path, name):
+    reference = {"file": "ref", "sha256": "0"}
+    scores = {"signature": "x", "bleu": 1.0, "reference": reference}
+    (tmp_path / "score.json").write_text(json.dumps(scores))
+    assert read_scores(tmp_path) == scores
+    reference.pop(name)
+    (tmp_path / "score.json").write_text(json.dumps(scores))
+    with pytest.raises(ValueError, match=r"score\.json: not what transformer-plugin score writes"):
+        read_scores(tmp_path)

@@ -97,6 +97,21 @@ def test_the_command_counts_what_the_model_prefers(prepared, tmp_path, capsys):
     assert "word              50.00% of 2" in printed and "distance 16+ " in printed
 
 
+def test_pairs_of_the_same_subwords_are_left_out(prepared, tmp_path, capsys):
+    run, table = prepared("sentencepiece"), tmp_path / "pairs.tsv"
+    same = "the cat .\tdie Katze \u2603 .\tdie Katze \u2602 .\tunknown\t\n"
+    words = ["contrast", str(run), "--cpu", "--input", str(table)]
+    table.write_text(HEADER + "the cat .\tdie Katze .\tdie die .\tword\t1\n" + same * 2)
+    assert cli.main(words) == 0
+    said = capsys.readouterr()
+    assert said.err.startswith("left out: 2 of 3 pairs, whose translations are the same subwords")
+    assert f"first {table}:3\n" in said.err
+    assert "all              100.00% of 1" in said.out and "unknown" not in said.out
+    table.write_text(HEADER + same)
+    assert cli.main(words) == 2
+    assert f"{table}:2: as in every pair" in capsys.readouterr().err
+
+
 def test_accuracies_by_category_and_distance():
     pairs = [
         Pair("s", "r", "w", category, distance, "")

@@ -83,3 +83,19 @@ def test_what_is_no_model_is_named(tmp_path):
     (tmp_path / "joint.model").write_text("no model")
     with pytest.raises(ValueError, match=r"joint\.model is not a sentencepiece model"):
         load_subwords(tmp_path, "en", "de")
+
+
+@pytest.mark.parametrize("text", ["merges", "#version: 0.2\na b\na b c\n", ""])
+def test_damaged_merges_are_named(tmp_path, text, capsys):
+    (tmp_path / "joint.codes").write_text(text)
+    with pytest.raises(ValueError, match=r"joint\.codes is not a list of subword-nmt's merges"):
+        load_subwords(tmp_path, "en", "de")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"form": 5}', "\x00"])
+def test_a_damaged_report_of_cleaning_is_named(tmp_path, text):
+    (tmp_path / "clean").mkdir()
+    (tmp_path / "clean/report.json").write_text(text)
+    with pytest.raises(ValueError, match=r"report\.json: not what data-prep/clean\.py writes"):
+        Prepared.beside(tmp_path / "data-bin")

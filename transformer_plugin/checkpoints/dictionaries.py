@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fairseq.data import Dictionary, data_utils
+from fairseq.data import data_utils
 
 from ..checkpoint_error import CheckpointError
+from ..dictionary_file import load_dictionary
 from ..trained_dictionaries import check_dictionaries
 from .sections import section
 
@@ -40,13 +41,14 @@ def dictionary_symbols(state: dict[str, Any], data: str | Path) -> dict[str, lis
     Raises:
         FileNotFoundError: a dictionary is missing.
         CheckpointError: a dictionary is not the model's.
+        Refusal: a dictionary is damaged.
     """
     found = {}
     for side, language in zip(("encoder", "decoder"), languages(state, data), strict=True):
         path = Path(data) / f"dict.{language}.txt"
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such dictionary; give --data the run's data-bin")
-        dictionary = Dictionary.load(str(path))
+        dictionary = load_dictionary(path)
         rows = state["model"][f"{side}.embed_tokens.weight"].size(0)
         if len(dictionary) != rows:
             raise CheckpointError(

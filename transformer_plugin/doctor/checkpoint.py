@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,10 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
         state = load(path)
     except (OSError, ValueError) as error:
         yield Finding(PROBLEM, str(error))
+        return
+    if damaged := _damaged_part(path):
+        text = f"{path}: damaged: {damaged} does not have the checksum that the file gives"
+        yield Finding(PROBLEM, text, "use another checkpoint of the run")
         return
     if not isinstance(state.get("model"), dict) or not state["model"]:
         yield Finding(PROBLEM, f"{path}: no model in it", "give a checkpoint of fairseq-train")
@@ -58,6 +63,15 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
         )
     if data is not None and ours and registered:
         yield from _with_data(path, state, data)
+
+
+def _damaged_part(path: Path) -> str | None:
+    """The first part of a zip archive, torch's format since 1.6, whose CRC-32 is wrong; torch does
+    not look."""
+    if not zipfile.is_zipfile(path):
+        return None
+    with zipfile.ZipFile(path) as archive:
+        return archive.testzip()
 
 
 def _arch(state: dict[str, Any]) -> str:

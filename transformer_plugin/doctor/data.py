@@ -10,6 +10,8 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.data.indexed_dataset import MMapIndexedDataset, infer_dataset_impl
 
 from ..binarised_data import check_data
+from ..dictionary_file import load_dictionary
+from ..refusal import Refusal
 from .finding import NOTE, OK, PROBLEM, Finding
 
 SPLITS = {
@@ -38,9 +40,9 @@ def find_in_data(folder: Path) -> Iterator[Finding]:
     for language in (source, target):
         path = folder / f"dict.{language}.txt"
         try:
-            dictionaries[language] = Dictionary.load(str(path))
-        except Exception as error:  # the exception depends on the damage
-            yield Finding(PROBLEM, f"{path}: not a dictionary of fairseq ({error})", AGAIN)
+            dictionaries[language] = load_dictionary(path)
+        except Refusal as error:
+            yield Finding(PROBLEM, str(error))
             return
     yield _joint(folder, dictionaries)
     for split, needed in SPLITS.items():

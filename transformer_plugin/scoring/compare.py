@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..files import atomic_write
+from ..files import atomic_write, check_target
 from .scored_runs import described, read_systems
 from .significance import METRICS, TESTS, paired_test, seed_scores
 
@@ -41,6 +41,8 @@ def main(args: argparse.Namespace) -> None:
     """
     if args.samples < 0:
         raise ValueError("--samples must be at least 1")
+    if args.output:
+        check_target(args.output)
     tests = list(TESTS) if args.test == "both" else [args.test]
     comparison = compare(args.runs, args.reference, args.lowercase, tests, args.samples, args.seeds)
     if args.output:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from ..files import atomic_write
+from ..files import atomic_write, check_target
 from ..text_lines import check_plain, read_lines
 from .comet import MODEL, comet_score
 from .compound_split import authors_scores, refuse_split_hyphens
@@ -72,6 +72,7 @@ def main(args: argparse.Namespace) -> None:
         ValueError: the texts are empty, have different numbers of lines or are of different sets,
             or one is in subwords.
     """
+    check_target(args.output)
     if args.set:
         check_set(args.hypotheses, args.set)
     hypotheses, references = read_lines(args.hypotheses), read_lines(args.reference)

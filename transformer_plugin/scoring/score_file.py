@@ -19,7 +19,7 @@ def read_scores(run: Path) -> dict[str, Any]:
         scores = dict(json.loads(path.read_text(encoding="utf-8")))
         score_lines(scores), ignores_case(scores)  # raise an error if they are wrong
         if "reference" in scores:
-            reference_digest(scores)
+            reference_digest(scores), Path(scores["reference"]["file"])
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: not what transformer-plugin score writes ({error})") from None
     return scores

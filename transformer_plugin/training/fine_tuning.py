@@ -14,6 +14,7 @@ from fairseq.tasks.translation import TranslationTask
 from ..checkpoint_error import CheckpointError
 from ..checkpoints.safe_loading import load
 from ..config import is_plugins
+from ..dictionary_file import load_dictionary
 
 _REMEDY = (
     "prepare the data with the base model's dictionaries: BASE=CHECKPOINT recipes/prepare.sh, or"
@@ -103,7 +104,7 @@ def check_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
         folder = (utils.split_paths(base.get("data") or "") or [""])[0]
         file = Path(folder) / f"dict.{base.get(language)}.txt"
         if file.is_file():
-            _check_each(file, Dictionary.load(str(file)), dictionary)
+            _check_each(file, load_dictionary(file), dictionary)
 
 
 def _check_each(file: Path, base: Dictionary, own: Dictionary) -> None:

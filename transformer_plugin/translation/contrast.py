@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from fairseq.data import data_utils
 from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
-from ..files import atomic_write
+from ..files import atomic_write, check_target
 from ..model import VaswaniTransformer
 from .arguments import add_model_arguments
 from .batching import batches_by_length, token_ids
@@ -42,8 +43,11 @@ def main(args: argparse.Namespace) -> None:
         OSError: a file is missing.
         ValueError: a file has another form; names the line.
     """
+    if args.output:
+        check_target(args.output)
     pairs = read_pairs(args.input)
     loaded = load_models(args)
+    pairs = _without_same(pairs, loaded)
     places = {(p.source, text): p.place for p in pairs for text in (p.right, p.wrong)}
     found = log_probabilities(loaded, places)
     scores = [(found[p.source, p.right], found[p.source, p.wrong]) for p in pairs]
@@ -61,6 +65,34 @@ def main(args: argparse.Namespace) -> None:
         print(f"{name:<16} {_share(counts)}")
         for distance, of in counts["distances"].items():
             print(f"{'':<16} distance {distance:<4} {_share(of)}")
+
+
+def _without_same(pairs: Sequence[Pair], loaded: Loaded) -> list[Pair]:
+    """The pairs of two translations that are different to the model: not the same subwords, as
+    after lowercasing or where the words that differ are unknown.
+
+    Raises:
+        ValueError: there are none.
+    """
+    kept: list[Pair] = []
+    same: list[Pair] = []
+    for pair in pairs:
+        right, wrong = (
+            token_ids(loaded.target.split(text), loaded.task.target_dictionary)
+            for text in (pair.right, pair.wrong)
+        )
+        (same if torch.equal(right, wrong) else kept).append(pair)
+    if not kept:
+        raise ValueError(
+            f"{same[0].place}: as in every pair, both translations are the same subwords"
+        )
+    if same:
+        print(
+            f"left out: {len(same):,} of {len(pairs):,} pairs, whose translations are the same"
+            f" subwords, first {same[0].place}",
+            file=sys.stderr,
+        )
+    return kept
 
 
 def _share(counts: dict[str, Any]) -> str:

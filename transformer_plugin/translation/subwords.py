@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import unicodedata
 from abc import ABC, abstractmethod
+from contextlib import redirect_stderr
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import sentencepiece
@@ -77,8 +79,16 @@ class MosesPieces(Subwords):
 
     def __init__(self, codes: Path, source: str, target: str, lowercase: bool = False) -> None:
         super().__init__(lowercase)
-        with codes.open(encoding="utf-8") as file:
-            self.bpe = BPE(file)
+        try:
+            # After a wrong line subword-nmt ends the process; its message does not name the file.
+            with codes.open(encoding="utf-8") as file, redirect_stderr(StringIO()):
+                self.bpe = BPE(file)
+            if not self.bpe.bpe_codes:
+                raise ValueError("no merges")
+        except (SystemExit, ValueError):
+            raise ValueError(
+                f"{codes} is not a list of subword-nmt's merges: learn it again"
+            ) from None
         self.normaliser, self.tokeniser = MosesPunctNormalizer(source), MosesTokenizer(source)
         self.detokeniser = MosesDetokenizer(target)
 
@@ -116,13 +126,24 @@ class Prepared:
 
     @classmethod
     def beside(cls, data: Path) -> Prepared:
-        """Reads the files beside the folder ``data``; without a report the case was kept."""
+        """Reads the files beside the folder ``data``; without a report the case was kept.
+
+        Raises:
+            ValueError: the report is damaged.
+        """
         run = data.resolve().parent
         report = run / "clean" / "report.json"
-        form = {}
+        lowercase = False
         if report.is_file():
-            form = json.loads(report.read_text(encoding="utf-8")).get("form", {})
-        return cls(run / "subwords", bool(form.get("lowercase")))
+            try:
+                form = json.loads(report.read_text(encoding="utf-8")).get("form", {})
+                lowercase = bool(form.get("lowercase"))
+            except (ValueError, AttributeError) as error:
+                raise ValueError(
+                    f"{report}: not what data-prep/clean.py writes ({error}): prepare the data"
+                    " again"
+                ) from None
+        return cls(run / "subwords", lowercase)
 
 
 def load_subwords(folder: Path, source: str, target: str, lowercase: bool = False) -> Subwords:

@@ -110,6 +110,17 @@ def test_a_target_that_exists_is_replaced_by_force_alone(export, tmp_path, capsy
     assert ctranslate2.Translator(str(tmp_path / "out")).compute_type.startswith("int8")
 
 
+def test_force_keeps_a_link(export, tmp_path):
+    assert export("ctranslate2")[1] == 0
+    (tmp_path / "out").rename(tmp_path / "real")
+    (tmp_path / "real/mine.txt").touch()
+    (tmp_path / "out").symlink_to("real")
+    assert export("ctranslate2", "--force")[1] == 0
+    assert (tmp_path / "out").is_symlink() and not (tmp_path / "real/mine.txt").exists()
+    names = sorted(p.name for p in tmp_path.iterdir())
+    assert names == ["dict.de.txt", "dict.en.txt", "in.pt", "out", "real"]
+
+
 def test_force_replaces_no_other_folder(export, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/thesis.tex").touch()

@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> None:
     state = read(args.input)
     try:
         state = _of_the_plugin(state)
-        with atomic_folder(output) as folder:
+        with atomic_folder(output.resolve()) as folder:  # a link stays
             if args.to == "ctranslate2":
                 note = ctranslate2.write(state, folder, args.data, args.quantization)
             else:

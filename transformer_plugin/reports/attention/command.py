@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...files import atomic_write
+from ...files import atomic_write, check_target
 from ...text_streams import sentences as lines_of
 from ...translation.arguments import add_model_arguments, add_search_arguments
 from ...translation.attention_weights import KINDS
@@ -81,8 +81,7 @@ def main(args: argparse.Namespace) -> None:
     """
     choices = [Choice.parse(text) for text in args.figure]
     for path in filter(None, (args.output, args.weights)):
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"{path.parent}: no such folder; create it first")
+        check_target(path)
     if min(args.sentences, args.longest) < 1:
         raise ValueError("--sentences and --longest must be at least 1")
     for text in args.text or []:
