@@ -47,6 +47,18 @@ def test_a_table_that_grew_in_a_search_serves_training():
     torch.testing.assert_close(weight.grad, positional_encoding(100, 8)[positions].sum(dim=0))
 
 
+@pytest.mark.parametrize("halves", [False, True])
+def test_conversions_start_from_the_exact_table(halves):
+    exact = SinusoidalPositionalEncoding(10, halves).table
+    encoding = SinusoidalPositionalEncoding(10, halves)
+    assert torch.equal(encoding.bfloat16().table, exact.bfloat16())
+    assert torch.equal(encoding.half().float().table, exact)
+    with torch.device("meta"):
+        empty = SinusoidalPositionalEncoding(10, halves)
+    assert empty.to(torch.float16).table.is_meta
+    assert torch.equal(empty.float().to_empty(device="cpu").table, exact)
+
+
 def test_learned_rows_are_fairseqs():
     stock = LearnedPositionalEmbedding(12 + PAD + 1, 6, PAD)
     ours = LearnedPositionalEncoding(6, 12, first_position=PAD + 1)

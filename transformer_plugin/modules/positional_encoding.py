@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -60,6 +61,14 @@ class SinusoidalPositionalEncoding(nn.Module):
         self.encoding = positional_encoding_halves if halves else positional_encoding
         table = self.encoding(first_position + num_positions, d_model)
         self.register_buffer("table", table, persistent=False)
+
+    def _apply(self, *conversion: Any, **options: Any) -> SinusoidalPositionalEncoding:
+        """Converts the table, as ``to`` and ``half`` do, from its exact values: after a conversion
+        to half precision and back it would stay rounded, and empty after ``to_empty``."""
+        super()._apply(*conversion, **options)
+        with torch.inference_mode(False), torch.device("cpu"):
+            self.table = self.encoding(self.table.size(0), self.d_model).to(self.table)
+        return self
 
     def forward(self, positions: Tensor, max_length: int) -> Tensor:
         """Encodings ``[N, D]`` of positions ``[N]``, all below ``max_length``."""
