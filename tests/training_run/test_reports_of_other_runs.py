@@ -84,6 +84,10 @@ def test_a_log_alone_and_wrong_runs(watched, tmp_path, capsys, monkeypatch):
         assert not (tmp_path / "wrong.html").exists()
     assert main(["report", str(watched.folder), "--output", "report.pdf"]) == 2
     assert "ending in .html" in capsys.readouterr().err
+    (tmp_path / "folder.html").mkdir()
+    assert main(["report", str(watched.folder), "--output", str(tmp_path / "folder.html")]) == 2
+    assert "folder.html is a folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.glob("folder*")] == ["folder.html"]
 
 
 def test_numbers_that_are_none_are_left_out(watched, log, tmp_path):

@@ -6,7 +6,7 @@ import argparse
 from datetime import datetime
 from pathlib import Path
 
-from ...files import atomic_write, check_target
+from ...files import atomic_write
 from ...scoring.compare import compare
 from ...scoring.scored_runs import seed_folders, short_names
 from .figures import draw
@@ -37,12 +37,14 @@ def main(args: argparse.Namespace) -> None:
 
     Raises:
         FileNotFoundError: a run has no log.
+        IsADirectoryError: ``--output`` is a folder.
         ValueError: a file is not a log of fairseq-train.
     """
     output: Path = args.output or _default_output(args.runs)
     if output.suffix != ".html":
         raise ValueError(f"--output {output}: expected a name ending in .html")
-    check_target(output)
+    if output.is_dir():
+        raise IsADirectoryError(f"{output} is a folder: name a file")
     paths = [folder for path in args.runs for folder in seed_folders(path)]
     runs = [read_run(path, name) for path, name in zip(paths, short_names(paths), strict=True)]
     figures, absent = draw(runs)
