@@ -48,6 +48,8 @@ def value(words, flag):
         (EIGHT, {}, {"--bf16"}, 4096, 1),
         (EIGHT, {"GPUS": "1"}, {"--bf16"}, 16_384, 2),
         ("2 bf16 79", {}, {"--bf16"}, 8192, 2),
+        (EIGHT, {"NODES": "2", "MASTER_ADDR": "one"}, {"--bf16"}, 2048, 1),
+        (EIGHT, {"NODES": "8", "MASTER_ADDR": "one"}, {"--bf16"}, 1024, 1),
     ],
 )
 def test_training_takes_the_precision_and_the_batch_of_the_gpu(
