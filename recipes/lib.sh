@@ -122,14 +122,20 @@ find_base() {
 # shellcheck disable=SC2034
 TF32=(--env TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1)  # flags of `stage`: fp32 products of a GPU by TF32
 
-# whole_numbers NAME...: stop unless each of these variables is a whole number. Arithmetic of the
-# shell would run commands within anything else.
-whole_numbers() {
-    local name
-    for name in "$@"; do
-        [[ ${!name} =~ ^(0|[1-9][0-9]{0,14})$ ]] || die "$name is '${!name}': expected a whole number"
+# expect PATTERN WHAT NAME...: stop unless the whole of each of these variables matches PATTERN.
+expect() {
+    local pattern=$1 what=$2 name
+    for name in "${@:3}"; do
+        [[ ${!name} =~ ^$pattern$ ]] || die "$name is '${!name}': expected $what"
     done
 }
+
+# Each takes the names of variables. Arithmetic of the shell would run commands within anything but a
+# whole number.
+whole_numbers() { expect '(0|[1-9][0-9]{0,14})' 'a whole number' "$@"; }
+switches() { expect '[01]' '0 or 1' "$@"; }
+decimals() { expect '-?([0-9]+\.?|[0-9]*\.[0-9]+)([eE][-+]?[0-9]+)?' 'a number' "$@"; }
+fractions() { expect '(0+\.?|0*\.[0-9]+)' 'a number from 0 to below 1' "$@"; }
 
 # positive NAME...: stop unless each of these variables is a whole number above 0.
 positive() {
@@ -137,32 +143,6 @@ positive() {
     whole_numbers "$@"
     for name in "$@"; do
         ((${!name})) || die "$name is 0: expected 1 at least"
-    done
-}
-
-# switches NAME...: stop unless each of these variables is 0 or 1.
-switches() {
-    local name
-    for name in "$@"; do
-        [[ ${!name} == [01] ]] || die "$name is '${!name}': expected 0 or 1"
-    done
-}
-
-# decimals NAME...: stop unless each of these variables is a number.
-decimals() {
-    local name
-    for name in "$@"; do
-        [[ ${!name} =~ ^-?([0-9]+\.?|[0-9]*\.[0-9]+)([eE][-+]?[0-9]+)?$ ]] ||
-            die "$name is '${!name}': expected a number"
-    done
-}
-
-# fractions NAME...: stop unless each of these variables is a number from 0 to below 1.
-fractions() {
-    local name
-    for name in "$@"; do
-        [[ ${!name} =~ ^(0+\.?|0*\.[0-9]+)$ ]] ||
-            die "$name is '${!name}': expected a number from 0 to below 1"
     done
 }
 

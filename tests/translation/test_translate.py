@@ -173,6 +173,7 @@ def test_a_closed_stream_is_named(prepared, monkeypatch, capsys, stream):
         (["--lenpen", "nan"], "--lenpen a finite number"),
         (["--buffer", "-1"], "--buffer must be at least 1"),
         (["--output", "/"], "/ is a folder: give a file with --output"),
+        (["--output", "/nowhere/text", "--path", "/nowhere/x.pt"], "/nowhere: no such folder"),
         (["--lenpen", "50"], "--lenpen 50.0: expected a number from -8 to 8"),
         (["-s", "fr", "-t", "de"], "dict.fr.txt: no such dictionary"),
         (["-s", "de"], "-s de: give both languages, -s and -t, or neither"),

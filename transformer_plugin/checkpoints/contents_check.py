@@ -42,11 +42,13 @@ def check_contents(state: Any, size: int, check_weights: bool = True) -> None:
     if not isinstance(state, dict):
         raise ValueError(f"it holds a {type(state).__name__}, not a checkpoint")
     storages: dict[int, int] = {}
+    total = 0
     for place, tensor in _tensors(state):
         _check_tensor(place, tensor)
         storage = tensor.untyped_storage()
+        total += storage.nbytes() - storages.get(storage.data_ptr(), 0)
         storages[storage.data_ptr()] = storage.nbytes()
-        if sum(storages.values()) > size:
+        if total > size:
             raise ValueError(f"{place} and others hold more than the file's {size:,} bytes")
     _check_layout(state)
     weights = (state.get("model") or {}) if check_weights else {}

@@ -11,8 +11,7 @@ import os
 import pickletools
 import re
 import zipfile
-from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO
 
 _TENSORS = re.compile(
     r"torch\.(\w+Storage|Size|device|b?float\w*|u?int\w*|bool|half|double|long|short)"
@@ -55,9 +54,9 @@ def check_names(file: IO[bytes], others: set[str]) -> int:
 
 def _check(file: IO[bytes], others: set[str]) -> None:
     encodes, words = False, set()
-    for name, argument in _instructions(file):
-        if name == "GLOBAL":
-            asked = argument.replace(" ", ".")
+    for opcode, argument, _ in pickletools.genops(file):
+        if opcode.name == "GLOBAL":
+            asked = str(argument).replace(" ", ".")
             if asked not in others and not _TENSORS.fullmatch(asked):
                 raise UnknownName(asked)
             encodes |= asked == "_codecs.encode"
@@ -67,11 +66,6 @@ def _check(file: IO[bytes], others: set[str]) -> None:
         for word in words:
             if _is_codec_of_bytes(word):
                 raise UnknownName(f"_codecs.encode and {word!r}")
-
-
-def _instructions(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
-    for opcode, argument, _ in pickletools.genops(file):
-        yield opcode.name, argument
 
 
 def _is_codec_of_bytes(name: str) -> bool:

@@ -14,29 +14,25 @@ from torch import Tensor, nn
 
 
 def master_weights(optimizer: Any, model: nn.Module) -> list[Tensor]:
-    """The float32 weights of each trained parameter; empty if the model is trained in float32.
+    """The float32 weights of each trained parameter, the optimizer's own or views of them; empty if
+    the model is trained in float32.
 
     Args:
         optimizer: the optimizer of fairseq's trainer.
     """
-    return [master.data for master in _masters(optimizer, model)]
-
-
-def set_master_weights(optimizer: Any, model: nn.Module, weights: list[Tensor]) -> None:
-    """Copies ``weights`` to the tensors that ``master_weights`` returns."""
-    for master, weight in zip(_masters(optimizer, model), weights, strict=True):
-        master.data.copy_(weight)
-
-
-def _masters(optimizer: Any, model: nn.Module) -> list[Tensor]:
-    """The optimizer's own tensors or views of them."""
     masters = getattr(optimizer, "fp32_params", [])
     if not isinstance(masters, dict):
-        return list(masters)
+        return [master.data for master in masters]
     (flat,) = masters.values()  # all weights in one vector, on one device
     shapes = [p.shape for p in _trained(model)]
     parts = flat.data.split([shape.numel() for shape in shapes])
     return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def set_master_weights(optimizer: Any, model: nn.Module, weights: list[Tensor]) -> None:
+    """Copies ``weights`` to the tensors that ``master_weights`` returns."""
+    for master, weight in zip(master_weights(optimizer, model), weights, strict=True):
+        master.copy_(weight)
 
 
 def full_state(model: nn.Module, masters: list[Tensor]) -> dict[str, Any]:

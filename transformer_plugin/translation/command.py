@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from ..files import atomic_write
+from ..files import atomic_write, check_target
 from ..text_streams import blocks, check_output, open_input, print_texts, sentences
 from .alignment import word_links
 from .arguments import add_model_arguments, add_n_best_arguments, add_search_arguments
@@ -44,6 +44,8 @@ def main(args: argparse.Namespace) -> None:
         check_output()
     elif args.output.is_dir():
         raise IsADirectoryError(f"{args.output} is a folder: give a file with --output")
+    else:
+        check_target(args.output)
     name = str(args.input or "standard input")
     with open_input(args.input) as lines:
         translator = load_translator(args)

@@ -107,12 +107,11 @@ class Translator:
         read = [self.read(sentence) for sentence in sentences]
         beginnings = [self.target_subwords.split(prefix) for prefix in prefixes or ()]
         flat = [part for parts in read for part in parts]
-        first: list[list[str]] = [[] for _ in flat]
-        place = 0
-        for parts, beginning in zip(read, beginnings or [[]] * len(read), strict=True):
-            if parts:
-                first[place] = beginning
-            place += len(parts)
+        first: list[list[str]] = [  # a sentence's beginning is that of its first part
+            beginning if i == 0 else []
+            for parts, beginning in zip(read, beginnings or [[]] * len(read), strict=True)
+            for i in range(len(parts))
+        ]
         beams = self.search([tokens for _, tokens in flat], first)
         found = iter(
             [self.part(*part, h, begun) for h in beam[:number]]
