@@ -23,8 +23,8 @@ def model_and_loss(dtype):
 
     def loss():
         memory, packing, _ = model.encoder.encode(source)
-        features, target_packing, _ = model.decoder.decode(source, memory, packing)
-        gold = target_packing.pack(source.unsqueeze(2)).squeeze(1)
+        features, _, _ = model.decoder.decode(source, memory, packing)
+        gold = source[source != 1]  # without the idle rows that a kernel for products adds
         return smoothed_loss(features, model.decoder.output_layer, gold, 0.1).loss
 
     return model, loss

@@ -105,9 +105,11 @@ def _parts(parameters: list[AdamTensors]) -> Iterator[list[AdamTensors]]:
     numbers, kind_of_part = 0, None
     for each in parameters:
         limit = _CPU_NUMBERS if each.weight.device.type == "cpu" else _GPU_NUMBERS
-        for piece in _pieces(each, limit):
+        kind = each.weight.device, each.weight.dtype
+        views = (tensor.view(-1).split(limit) for tensor in each if tensor is not None)
+        pieces = [each] if each.weight.numel() <= limit else map(AdamTensors, *views)
+        for piece in pieces:
             size = piece.weight.numel()
-            kind = piece.weight.device, piece.weight.dtype
             if part and (kind != kind_of_part or numbers + size > limit):
                 yield part
                 part, numbers = [], 0
@@ -115,16 +117,6 @@ def _parts(parameters: list[AdamTensors]) -> Iterator[list[AdamTensors]]:
             numbers, kind_of_part = numbers + size, kind
     if part:
         yield part
-
-
-def _pieces(parameter: AdamTensors, limit: int) -> Iterator[AdamTensors]:
-    """Views of at most ``limit`` numbers."""
-    tensors = [tensor for tensor in parameter if tensor is not None]
-    if parameter.weight.numel() <= limit:
-        yield parameter
-        return
-    for piece in zip(*(tensor.view(-1).split(limit) for tensor in tensors), strict=True):
-        yield AdamTensors(*piece)
 
 
 def _in_type_of_weights(part: list[AdamTensors], factor: float | Tensor) -> list[Tensor]:

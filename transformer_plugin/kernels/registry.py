@@ -84,7 +84,5 @@ def _while_kept(
 def warn_of_changes() -> None:
     """Logs a warning for each change of plain functions, with the kernels that are off."""
     for changed, paths in _off.items():
-        kernels = "kernel" if len(paths) == 1 else "kernels"
-        verb = "is" if len(paths) == 1 else "are"
-        found = (changed, kernels, ", ".join(paths), verb)
-        logger.warning("%s has changed; its %s in %s %s off", *found)
+        noun, verb = ("kernel", "is") if len(paths) == 1 else ("kernels", "are")
+        logger.warning("%s has changed; its %s in %s %s off", changed, noun, ", ".join(paths), verb)

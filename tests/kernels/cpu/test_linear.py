@@ -11,7 +11,7 @@ from transformer_plugin.search.decoder_state import prepare_decoding
 
 BF16, FP32, FP64 = torch.bfloat16, torch.float32, torch.float64
 SHAPES = pytest.mark.parametrize("wide, narrow", [(48, 16), (16, 48)])
-ROWS = pytest.mark.parametrize("leading", [(20,), (3, 4)])
+ROWS = pytest.mark.parametrize("leading", [(20,), (3, 4), ()])
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent
 SOURCES = sorted(FOLDER.glob("csrc/*.cpp"))
 HEADERS = sorted(FOLDER.glob("csrc/*.h"))
 LANES = 16  # largest vector width of the kernels
-SUFFIXES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+TYPES = (torch.float32, torch.bfloat16)  # as in vectors.h
 _FLAGS = ["-std=c++17", "-shared", "-fPIC"]
 _FLAGS += ["-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno"]
 
@@ -32,7 +32,7 @@ def is_supported(rows: Tensor, *widths: int) -> bool:
     """Whether the kernels exist and support these rows, with parts of these widths."""
     return (
         rows.device.type == "cpu"
-        and rows.dtype in SUFFIXES
+        and rows.dtype in TYPES
         and all(width % LANES == 0 for width in widths)
         and kernels() is not None
     )
@@ -53,9 +53,11 @@ def run(
 
 @functools.cache
 def function(name: str, dtype: torch.dtype) -> Callable[..., object]:
-    """The C++ function ``name`` for tensors of this type."""
-    found: Callable[..., object] = getattr(kernels(), f"{name}_{SUFFIXES[dtype]}")
-    return found
+    """The C++ function ``name`` for tensors of this type; it needs ``kernels()``."""
+    library = kernels()
+    assert library is not None
+    instances = (ctypes.c_size_t * len(TYPES)).in_dll(library, f"{name}_instances")
+    return ctypes.CFUNCTYPE(None)(instances[TYPES.index(dtype)])
 
 
 @functools.cache

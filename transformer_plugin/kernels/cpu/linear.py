@@ -67,7 +67,7 @@ class _Linear(torch.autograd.Function):
         if ctx.relu:
             grad_y = torch.ops.aten.threshold_backward(grad_y, *result, 0)
         wide = product_type(weight)
-        grad_rows, rows = (whole.flatten(0, -2).to(wide) for whole in (grad_y, x))
+        grad_rows, rows = (whole.reshape(-1, whole.size(-1)).to(wide) for whole in (grad_y, x))
         wanted_x, wanted_weight, wanted_bias, _relu = ctx.needs_input_grad
         found = (
             product(grad_rows, weight.to(wide)).view_as(x) if wanted_x else None,

@@ -22,7 +22,7 @@ from ...search.decoder_state import prepare_decoding
 from ..plain_modules import Linear, is_plain_linear
 from ..registry import kernel
 from . import onednn
-from .library import SUFFIXES, address, function, is_supported
+from .library import TYPES, address, function, is_supported
 
 
 class _Packed(NamedTuple):
@@ -44,7 +44,7 @@ def packed(layer: Linear, x: Tensor) -> Tensor | None:
     if found is None or torch.is_grad_enabled():
         return None
     weight = layer.weight
-    fits = x.dtype in SUFFIXES if weight.dtype == torch.int8 else x.dtype == weight.dtype
+    fits = x.dtype in TYPES if weight.dtype == torch.int8 else x.dtype == weight.dtype
     is_current = (found.address, found.version) == (weight.data_ptr(), weight._version)
     return found.matrix if fits and is_current else None
 

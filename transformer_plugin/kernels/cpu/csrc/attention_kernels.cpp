@@ -1,6 +1,5 @@
 // Attention over the consecutive rows of whole sentences, and its gradient: without padding or
 // masks; the backward pass needs only queries, keys and values.
-// Plain C functions for attention.py; a tensor is passed as the address of its first element.
 
 #include <algorithm>
 #include <cstddef>
@@ -94,10 +93,10 @@ void weights(const Sentences& s, const float* q, int64_t first, int64_t queries,
         softmax(p + i * row, s.causal ? std::min(keys, first + i + 1) : keys, in_lanes(keys));
 }
 
-// softmax(scale Q K^T) V, equation (1).
+// softmax(scale Q K^T) V, equation (1), in one head of one sentence.
 template <class Number>
-void attend(const Sentences& s, int64_t task, const Number* q, const Number* k, const Number* v,
-            Number* out) {
+void attend_head(const Sentences& s, int64_t task, const Number* q, const Number* k,
+                 const Number* v, Number* out) {
     const Head head(s, task);
     const int64_t row = in_lanes(head.keys), block = std::min(kBlock, head.queries);
     if (head.keys == 0) return clear(head.queries, s.d_v, out + head.out, s.out_row);
@@ -121,17 +120,17 @@ void attend(const Sentences& s, int64_t task, const Number* q, const Number* k, 
     }
 }
 
-// The gradients of Q, K and V from the gradient G of the output. With the weights P, which are
+// In one head of one sentence, the gradients of Q, K and V from the gradient G of the output. With the weights P, which are
 // recomputed: dV = P^T G, dP = G V^T, dS = P (dP - the sum of P dP over the keys),
 // dQ = scale dS K, dK = scale dS^T Q.
 template <class Number>
-void attend_back(const Sentences& s, int64_t task, const Number* q, const Number* k,
-                 const Number* v, const Number* gradient, Number* q_gradient, Number* k_gradient,
-                 Number* v_gradient) {
+void attend_head_back(const Sentences& s, int64_t task, const Number* q, const Number* k,
+                      const Number* v, const Number* gradient, Number* q_gradient,
+                      Number* k_gradient, Number* v_gradient) {
     const Head head(s, task);
     const int64_t row = in_lanes(head.keys), block = std::min(kBlock, head.queries);
     if (head.keys == 0) return clear(head.queries, s.d_k, q_gradient + head.q, s.query_row);
-    Scratch scratch(3 * row * s.d_k + 3 * row * s.d_v + 2 * block * (s.d_k + s.d_v + row));
+    Scratch scratch(3 * row * s.d_k + 2 * row * s.d_v + block * (2 * s.d_k + s.d_v + 2 * row));
     float* const keys = scratch.take(row * s.d_k);
     float* const keys_t = scratch.take(row * s.d_k);
     float* const values_t = scratch.take(row * s.d_v);
@@ -172,6 +171,22 @@ void attend_back(const Sentences& s, int64_t task, const Number* q, const Number
     write(dv, head.keys, s.d_v, v_gradient + head.v, s.key_row);
 }
 
+template <class Number>
+void attend(const Sentences& s, Parallel parallel, int64_t threads, const Number* q,
+            const Number* k, const Number* v, Number* out) {
+    for_each(s.count * s.heads, parallel, threads,
+             [&](int64_t task) { attend_head(s, task, q, k, v, out); });
+}
+
+template <class Number>
+void attend_back(const Sentences& s, Parallel parallel, int64_t threads, const Number* q,
+                 const Number* k, const Number* v, const Number* gradient, Number* q_gradient,
+                 Number* k_gradient, Number* v_gradient) {
+    for_each(s.count * s.heads, parallel, threads, [&](int64_t task) {
+        attend_head_back(s, task, q, k, v, gradient, q_gradient, k_gradient, v_gradient);
+    });
+}
+
 }  // namespace
 
 // Size and field offsets of Sentences; a test compares them with Python's.
@@ -181,22 +196,5 @@ extern "C" const int64_t sentences_layout[] = {
     offsetof(Sentences, out_row), offsetof(Sentences, starts), offsetof(Sentences, key_starts),
     offsetof(Sentences, causal), offsetof(Sentences, scale)};
 
-// Functions for each element type; a task is one head of one sentence.
-#define EXPORT(Number, suffix)                                                                   \
-    extern "C" void attend_##suffix(const Sentences* s, Parallel parallel, int64_t threads,      \
-                                    const Number* q, const Number* k, const Number* v,           \
-                                    Number* out) {                                               \
-        for_each(s->count * s->heads, parallel, threads,                                         \
-                 [=](int64_t task) { attend(*s, task, q, k, v, out); });                         \
-    }                                                                                            \
-    extern "C" void attend_back_##suffix(                                                        \
-        const Sentences* s, Parallel parallel, int64_t threads, const Number* q,                 \
-        const Number* k, const Number* v, const Number* gradient, Number* q_gradient,            \
-        Number* k_gradient, Number* v_gradient) {                                                \
-        for_each(s->count * s->heads, parallel, threads, [=](int64_t task) {                     \
-            attend_back(*s, task, q, k, v, gradient, q_gradient, k_gradient, v_gradient);        \
-        });                                                                                      \
-    }
-
-EXPORT(float, float32)
-EXPORT(BFloat16, bfloat16)
+EXPORT(attend)
+EXPORT(attend_back)

@@ -1,6 +1,5 @@
 // Attention in one decoding step, with one query for each hypothesis, over keys and values at
 // arbitrary addresses: those of its own past, and those of the encoder's output.
-// Plain C functions for decoder_cache.py; a tensor is passed as the address of its first element.
 
 #include <algorithm>
 #include <cstddef>
@@ -84,13 +83,4 @@ extern "C" const int64_t attention_layout[] = {
     offsetof(Attention, group_stride), offsetof(Attention, position_stride),
     offsetof(Attention, scale)};
 
-// One function for each element type.
-#define EXPORT(Number, suffix)                                                                   \
-    extern "C" void attend_rows_##suffix(const Attention* a, const Number* q, Number* out,       \
-                                         const Number* const* keys, const int32_t* row_numbers,  \
-                                         const int64_t* lengths) {                               \
-        attend_rows(*a, q, out, keys, row_numbers, lengths);                                     \
-    }
-
-EXPORT(float, float32)
-EXPORT(BFloat16, bfloat16)
+EXPORT(attend_rows)

@@ -1,5 +1,4 @@
 // The likeliest classes of rows of logits, with their normaliser.
-// Plain C functions for candidates.py; a tensor is passed as the address of its first element.
 
 #include <algorithm>
 #include <cmath>
@@ -73,15 +72,4 @@ void likeliest(int64_t rows, int64_t num_classes, int64_t k, int64_t num_biases,
 
 }  // namespace
 
-// One function for each element type.
-#define EXPORT(Number, suffix)                                                                   \
-    extern "C" void likeliest_##suffix(                                                          \
-        int64_t rows, int64_t num_classes, int64_t k, int64_t num_biases, const int64_t* biased, \
-        const float* biases, const Number* logits, const int64_t* asked, float* log_p,           \
-        int64_t* classes, float* asked_log_p) {                                                  \
-        likeliest(rows, num_classes, k, num_biases, biased, biases, logits, asked, log_p,        \
-                  classes, asked_log_p);                                                         \
-    }
-
-EXPORT(float, float32)
-EXPORT(BFloat16, bfloat16)
+EXPORT(likeliest)

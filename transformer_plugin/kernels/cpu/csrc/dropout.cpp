@@ -1,5 +1,4 @@
 // Dropout. A seed decides what is dropped, so the gradient needs no stored mask.
-// Plain C functions for dropout.py; a tensor is passed as the address of its first element.
 
 #include <algorithm>
 #include <cstddef>
@@ -39,7 +38,7 @@ Floats kept(const Dropout& d, const uint16_t* draws) {
 }
 
 template <class Number>
-void drop(const Dropout& d, int64_t block, const Number* x, Number* out) {
+void drop_block(const Dropout& d, int64_t block, const Number* x, Number* out) {
     uint64_t words[kWords];
     uint16_t draws[kDraws];
     const int64_t end = std::min(d.size, (block + 1) * kBlock);
@@ -57,6 +56,12 @@ void drop(const Dropout& d, int64_t block, const Number* x, Number* out) {
     }
 }
 
+template <class Number>
+void drop(const Dropout& d, Parallel parallel, int64_t threads, const Number* x, Number* out) {
+    for_each((d.size + kBlock - 1) / kBlock, parallel, threads,
+             [&](int64_t block) { drop_block(d, block, x, out); });
+}
+
 }  // namespace
 
 // Size and field offsets of Dropout; a test compares them with Python's.
@@ -64,13 +69,4 @@ extern "C" const int64_t dropout_layout[] = {sizeof(Dropout), offsetof(Dropout, 
                                              offsetof(Dropout, seed), offsetof(Dropout, dropped),
                                              offsetof(Dropout, factor)};
 
-// One function for each element type.
-#define EXPORT(Number, suffix)                                                                   \
-    extern "C" void drop_##suffix(const Dropout* d, Parallel parallel, int64_t threads,          \
-                                  const Number* x, Number* out) {                                \
-        for_each((d->size + kBlock - 1) / kBlock, parallel, threads,                             \
-                 [=](int64_t block) { drop(*d, block, x, out); });                               \
-    }
-
-EXPORT(float, float32)
-EXPORT(BFloat16, bfloat16)
+EXPORT(drop)

@@ -14,19 +14,14 @@ typedef void (*Parallel)(void (*)(void*), void*, unsigned, unsigned);
 // Calls body(i) for each i below count; each thread takes the next i when it is free.
 template <class Body>
 void for_each(int64_t count, Parallel parallel, int64_t threads, Body body) {
-    struct Work {
-        std::atomic<int64_t> next;
-        int64_t count;
-        Body& body;
-    } work{{0}, count, body};
-    const auto take_part = [](void* shared) {
-        Work& work = *static_cast<Work*>(shared);
-        for (int64_t i; (i = work.next++) < work.count;) work.body(i);
+    std::atomic<int64_t> next{0};
+    auto work = [&] {
+        for (int64_t i; (i = next++) < count;) body(i);
     };
     if (parallel && threads > 1)
-        parallel(take_part, &work, threads, 0);
+        parallel([](void* work_) { (*static_cast<decltype(work)*>(work_))(); }, &work, threads, 0);
     else
-        take_part(&work);
+        work();
 }
 
 }  // namespace

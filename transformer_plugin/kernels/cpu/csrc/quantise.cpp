@@ -48,12 +48,4 @@ void quantise(const Number* x, int64_t size, uint8_t* steps, float* scale, int32
 
 }  // namespace
 
-// One function for each element type.
-#define EXPORT(Number, suffix)                                                                   \
-    extern "C" void quantise_##suffix(const Number* x, int64_t size, uint8_t* steps,             \
-                                      float* scale, int32_t* zero_point) {                       \
-        quantise(x, size, steps, scale, zero_point);                                             \
-    }
-
-EXPORT(float, float32)
-EXPORT(BFloat16, bfloat16)
+EXPORT(quantise)

@@ -165,3 +165,9 @@ void softmax(float* x, int64_t count, int64_t size) {
 }
 
 }  // namespace
+
+// Instances of a function template in the order of TYPES in library.py, which calls them as plain C
+// functions, with the address of a tensor's first element.
+#define EXPORT(name)                                                                   \
+    extern "C" void* const name##_instances[] = {reinterpret_cast<void*>(&name<float>), \
+                                                 reinterpret_cast<void*>(&name<BFloat16>)};
