@@ -18,8 +18,9 @@ esac
 : "${MERGES:=10000}"
 : "${LOWERCASE:=1}"
 : "${MAX_TOKENS:=4096}"
+: "${UPDATE_TOKENS:=8192}"   # their command trains on two GPUs
 : "${MAX_UPDATE:=8000}"
-: "${MAX_EPOCH:=100}"        # more than those of 8,000 updates, 65
+: "${MAX_EPOCH:=150}"        # more than those of 8,000 updates, 130
 : "${WARMUP_UPDATES:=2000}"
 : "${LR_FACTOR:=2.53}"        # the peak is 0.005: 128^-0.5 * 2000^-0.5 is 0.00198
 : "${LEARNING_RATE:=0.005}"

@@ -80,7 +80,8 @@ class Packing:
         return flat.index_copy_(0, self.index, rows)[:size].view(shape)
 
     def pack(self, rectangle: Tensor) -> Tensor:
-        """The rectangle ``[B, L, ...]`` to the rows of its real tokens, ``[N, ...]``."""
+        """The rectangle ``[B, L, ...]`` to rows ``[N, ...]``: its real tokens, then copies of its last
+        place for idle rows."""
         flat = rectangle.flatten(0, 1)
         if self.index is None:
             return flat
