@@ -90,7 +90,8 @@ def test_translations_of_another_number_are_named(finished_run, capsys):
 def test_an_unfinished_run_is_named(finished_run, capsys):
     (finished_run / "score.json").unlink()
     assert main(["summary", str(finished_run)]) == 2
-    assert "score.json" in capsys.readouterr().err
+    missing = f"no score yet: {finished_run / 'score.json'} is missing (recipes/score.sh writes it)"
+    assert missing in capsys.readouterr().err
 
 
 def test_a_run_on_data_of_another_folder_names_both(finished_run, tmp_path_factory):

@@ -80,8 +80,8 @@ class Packing:
         return flat.index_copy_(0, self.index, rows)[:size].view(shape)
 
     def pack(self, rectangle: Tensor) -> Tensor:
-        """The rectangle ``[B, L, ...]`` to rows ``[N, ...]``: its real tokens, then copies of its last
-        place for idle rows."""
+        """The rectangle ``[B, L, ...]`` to rows ``[N, ...]``: those of its real tokens, then a copy
+        of its last place for each idle row."""
         flat = rectangle.flatten(0, 1)
         if self.index is None:
             return flat

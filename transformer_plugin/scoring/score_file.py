@@ -15,6 +15,8 @@ def read_scores(run: Path) -> dict[str, Any]:
         ValueError: it has another form.
     """
     path = run / "score.json"
+    if not path.is_file():
+        raise FileNotFoundError(f"no score yet: {path} is missing (recipes/score.sh writes it)")
     try:
         scores = dict(json.loads(path.read_text(encoding="utf-8")))
         score_lines(scores), ignores_case(scores)  # raise an error if they are wrong

@@ -146,11 +146,7 @@ def _copies(log: TrainingLog) -> dict[str, Saved]:
 def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
     try:
         run.scores = read_scores(folder)
-    except FileNotFoundError:
-        path = folder / "score.json"
-        run.missing.append(f"no score yet: {path} is missing (recipes/score.sh writes it)")
-        return
-    except ValueError as error:
+    except (FileNotFoundError, ValueError) as error:
         run.missing.append(str(error))
         return
     run.lowercase = ignores_case(run.scores)
