@@ -18,14 +18,10 @@ __all__ = ["TranslationModel", "load"]
 
 if "fairseq" in sys.modules:
     from . import components  # noqa: F401
-    from .bf16 import expect_no_tpu
     from .checkpoints.fairseq_loading import protect_loading
-    from .numpy_names import restore_names
     from .task import VaswaniTranslationTask
     from .training.protection import protect_training
 
-    restore_names()
-    expect_no_tpu()
     protect_loading()
     VaswaniTranslationTask.before_setup = staticmethod(protect_training)
 

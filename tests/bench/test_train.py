@@ -26,13 +26,13 @@ def run(tmp_path_factory):
     """The rows of one short run, and what it printed."""
     folder = tmp_path_factory.mktemp("bench")
     done = bench(
-        *("--arch", "vaswani_tiny", "--precision", "fp32", "--data", "synthetic"),
+        *("--arch", "vaswani_tiny", "--precision", "fp32", "bf16", "--data", "synthetic"),
         *("--words", 200, "--sentences", 100, "--max-tokens", 512, "--rounds", 1),
         *("--updates", 1, "--peers", "none", "--json", folder / "rows.json"),
         *("--plot", folder / "rows.png", "--profile", folder / "profile.json"),
     )
     profile = json.loads((folder / "profile.json").read_text())
-    assert profile.keys() == {"stock fp32", "plugin fp32"}
+    assert profile.keys() == {"stock fp32", "plugin fp32", "plugin bf16"}
     for rows in profile.values():
         assert any(row["name"] == "aten::mm" and row["calls"] >= 1 for row in rows)
         assert all(row.keys() == {"name", "calls", "gpu_ms", "cpu_ms"} for row in rows)
@@ -46,6 +46,7 @@ def test_a_row_for_each_system_and_precision(run):
     assert [(row["system"], row["precision"]) for row in rows] == [
         ("stock", "fp32"),  # it has no other on a CPU
         ("plugin", "fp32"),
+        ("plugin", "bf16"),
     ]
     for row in rows:
         assert row.keys() == KEYS
