@@ -18,7 +18,7 @@ esac
 : "${MERGES:=10000}"
 : "${LOWERCASE:=1}"
 : "${MAX_TOKENS:=4096}"
-: "${UPDATE_TOKENS:=8192}"   # their command trains on two GPUs
+: "${UPDATE_TOKENS:=8192}"   # their command trains on two GPUs; on more, lower MAX_TOKENS
 : "${MAX_UPDATE:=8000}"
 : "${MAX_EPOCH:=150}"        # more than those of 8,000 updates, 130
 : "${WARMUP_UPDATES:=2000}"

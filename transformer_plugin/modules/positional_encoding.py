@@ -63,11 +63,13 @@ class SinusoidalPositionalEncoding(nn.Module):
         self.register_buffer("table", table, persistent=False)
 
     def _apply(self, *conversion: Any, **options: Any) -> SinusoidalPositionalEncoding:
-        """Converts the table, as ``to`` and ``half`` do, from its exact values: after a conversion
-        to half precision and back it would stay rounded, and empty after ``to_empty``."""
+        """Converts the table, as ``to`` and ``half`` do. One that was rounded, or has no values, is
+        computed again: otherwise it would stay so."""
+        before = self.table
         super()._apply(*conversion, **options)
-        with torch.inference_mode(False), torch.device("cpu"):
-            self.table = self.encoding(self.table.size(0), self.d_model).to(self.table)
+        if before.is_meta or before.dtype != torch.float32:
+            with torch.inference_mode(False), torch.device("cpu"):
+                self.table = self.encoding(before.size(0), self.d_model).to(self.table)
         return self
 
     def forward(self, positions: Tensor, max_length: int) -> Tensor:

@@ -25,6 +25,8 @@ from .loading import Loaded, load_models
 
 _BATCH_TOKENS = 4000  # tokens of the longer side, with padding, that are scored together
 _FAR = 16  # words; larger distances are counted as this one
+Texts = tuple[str, str]  # a raw source and a raw target
+TokenPair = tuple[Tensor, Tensor]  # the numbers of their subwords
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,9 +49,12 @@ def main(args: argparse.Namespace) -> None:
         check_target(args.output)
     pairs = read_pairs(args.input)
     loaded = load_models(args)
-    pairs = _without_same(pairs, loaded)
     places = {(p.source, text): p.place for p in pairs for text in (p.right, p.wrong)}
-    found = log_probabilities(loaded, places)
+    ids = token_pairs(loaded, places)
+    pairs = _without_same(pairs, ids)
+    found = log_probabilities(
+        loaded, {key: ids[key] for p in pairs for key in ((p.source, p.right), (p.source, p.wrong))}
+    )
     scores = [(found[p.source, p.right], found[p.source, p.wrong]) for p in pairs]
     accuracies = by_category(pairs, [right > wrong for right, wrong in scores])
     if args.output:
@@ -67,7 +72,7 @@ def main(args: argparse.Namespace) -> None:
             print(f"{'':<16} distance {distance:<4} {_share(of)}")
 
 
-def _without_same(pairs: Sequence[Pair], loaded: Loaded) -> list[Pair]:
+def _without_same(pairs: Sequence[Pair], ids: dict[Texts, TokenPair]) -> list[Pair]:
     """The pairs of two translations that are different to the model: not the same subwords, as
     after lowercasing or where the words that differ are unknown.
 
@@ -77,10 +82,7 @@ def _without_same(pairs: Sequence[Pair], loaded: Loaded) -> list[Pair]:
     kept: list[Pair] = []
     same: list[Pair] = []
     for pair in pairs:
-        right, wrong = (
-            token_ids(loaded.target.split(text), loaded.task.target_dictionary)
-            for text in (pair.right, pair.wrong)
-        )
+        right, wrong = (ids[pair.source, text][1] for text in (pair.right, pair.wrong))
         (same if torch.equal(right, wrong) else kept).append(pair)
     if not kept:
         raise ValueError(
@@ -128,11 +130,8 @@ def _counts(judged: Iterable[bool]) -> dict[str, Any]:
     return {"pairs": len(of), "right": sum(of), "accuracy": sum(of) / len(of)}
 
 
-@torch.no_grad()
-def log_probabilities(
-    loaded: Loaded, texts: dict[tuple[str, str], str]
-) -> dict[tuple[str, str], float]:
-    """log P(target | source) with end of sentence, not normalised by the length.
+def token_pairs(loaded: Loaded, texts: dict[Texts, str]) -> dict[Texts, TokenPair]:
+    """The numbers of the subwords of both sides, with end of sentence.
 
     Args:
         texts: raw (source, target) pairs, each with its place in the file for messages.
@@ -144,7 +143,7 @@ def log_probabilities(
     limits = utils.resolve_max_positions(
         task.max_positions(), *(model.max_positions() for model in loaded.models)
     )
-    ids = {}
+    ids: dict[Texts, TokenPair] = {}
     for (source, target), place in texts.items():
         ids[source, target] = pair = (
             token_ids(loaded.source.split(source), task.source_dictionary),
@@ -153,6 +152,17 @@ def log_probabilities(
         for tokens, limit in zip(pair, limits or (), strict=False):
             if limit is not None and len(tokens) > limit:
                 raise ValueError(f"{place}: {len(tokens)} tokens, the model's limit is {limit}")
+    return ids
+
+
+@torch.no_grad()
+def log_probabilities(loaded: Loaded, ids: dict[Texts, TokenPair]) -> dict[Texts, float]:
+    """log P(target | source) with end of sentence, not normalised by the length.
+
+    Args:
+        ids: see ``token_pairs``.
+    """
+    task = loaded.task
     for model in loaded.models:
         if isinstance(model, VaswaniTransformer):
             model.prepare_scoring(_BATCH_TOKENS)

@@ -16,7 +16,7 @@ from torch import nn
 
 from .alignment import word_links
 from .attention_weights import AttentionWeights, attention_weights
-from .contrast import log_probabilities
+from .contrast import log_probabilities, token_pairs
 from .loading import Loaded, arguments_of, load_models
 from .translator import Translation, Translator
 
@@ -136,7 +136,7 @@ class TranslationModel:
             raise ValueError(f"{len(sources)} sources, {len(targets)} targets: expected pairs")
         pairs = list(zip(sources, targets, strict=True))
         places = {pair: f"sentence {number}" for number, pair in enumerate(pairs)}
-        found = log_probabilities(self._loaded, places)
+        found = log_probabilities(self._loaded, token_pairs(self._loaded, places))
         return [found[pair] for pair in pairs]
 
     def attention(self, source: str, target: str | None = None) -> SentenceAttention:
