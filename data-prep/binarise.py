@@ -23,7 +23,7 @@ from steps.progress import progress
 from steps.step import run_step
 from steps.workers import all_cores, line_blocks, ordered_map
 from text.encoders import Encoder, load
-from text.fairseq_files import joined_dictionary, known_dictionary, write_index
+from text.fairseq_files import joined_dictionary, numbers_in, write_index
 from text.model_files import model_files
 from text.parallel import SPLITS, check_aligned, check_languages, side_paths
 from transformer_plugin.files import checksum
@@ -100,6 +100,10 @@ def binarise(
         dictionaries: folder with the dictionaries of another run, to use instead of new ones.
     """
     model_of = dict(zip((source, target), (models[0], models[-1]), strict=True))
+    if dictionaries:
+        from transformer_plugin.dictionary_file import load_dictionary  # slow: it imports torch
+
+        known = {each: load_dictionary(dictionaries / f"dict.{each}.txt") for each in model_of}
     counts = {model: np.zeros(len(load(model).pieces) + 1, dtype=np.int64) for model in models}
     for split in SPLITS:
         lines = check_aligned(*(texts / f"{split}.{language}" for language in (source, target)))
@@ -111,8 +115,8 @@ def binarise(
     for language, model in model_of.items():
         pieces, total = load(model).pieces, counts[model][:-1]
         if dictionaries:
-            known = dictionaries / f"dict.{language}.txt"
-            dictionary, tables[language] = known_dictionary(known, pieces)
+            dictionary = known[language]
+            tables[language] = numbers_in(dictionary, pieces)
         else:
             total[load(model).unknown] = 0
             dictionary, tables[language] = joined_dictionary(pieces, total)

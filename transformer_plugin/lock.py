@@ -12,7 +12,7 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
-DATA_LOCK = Path(".done/data.lock")  # in a folder of data; shared by the runs that use it
+DATA_LOCK = Path(".done/.lock")  # in a folder of data; shared by the runs that use it
 PATIENCE = 10.0  # seconds for a process that is just ending
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from transformer_plugin.refusal import Refusal
+
 
 class BadInput(Exception):
     """The input or an option is wrong; the message names the file and the remedy."""
@@ -15,7 +17,7 @@ def exit_cleanly(main: Callable[[], None]) -> None:
     step = sys.argv[0].rsplit("/", 1)[-1]
     try:
         main()
-    except BadInput as error:
+    except (BadInput, Refusal) as error:
         print(f"{step}: {error}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:

@@ -45,16 +45,13 @@ def joined_dictionary(pieces: list[str], counts: np.ndarray) -> tuple[Dictionary
     return dictionary, np.array([*table, dictionary.eos()], best_fitting_int_dtype(len(dictionary)))
 
 
-def known_dictionary(path: Path, pieces: list[str]) -> tuple[Dictionary, np.ndarray]:
-    """The dictionary in another run's file, and the number of each piece in it; see
-    ``joined_dictionary``."""
-    from fairseq.data import Dictionary  # slow: it imports torch
-    from fairseq.data.indexed_dataset import best_fitting_int_dtype
+def numbers_in(dictionary: Dictionary, pieces: list[str]) -> np.ndarray:
+    """The number of each piece in a dictionary, as ``joined_dictionary`` returns them."""
+    from fairseq.data.indexed_dataset import best_fitting_int_dtype  # slow: it imports torch
 
-    dictionary = Dictionary.load(str(path))
     special = set(dictionary.symbols[: dictionary.nspecial])
     table = [dictionary.unk() if p in special else dictionary.index(p) for p in pieces]
-    return dictionary, np.array([*table, dictionary.eos()], best_fitting_int_dtype(len(dictionary)))
+    return np.array([*table, dictionary.eos()], best_fitting_int_dtype(len(dictionary)))
 
 
 def write_index(path: Path, sizes: Path, dtype: np.dtype) -> None:

@@ -101,3 +101,13 @@ def test_a_file_in_the_way_is_not_replaced(tmp_path):
     with pytest.raises(BadInput, match="is a file"):
         run_step(tmp_path / "out", [], {}, lambda folder: None)
     assert (tmp_path / "out").read_text() == "mine" and not leftovers(tmp_path)
+
+
+def test_an_output_of_any_name_is_written(tmp_path):
+    """The lock of a step is not the lock of the folder around its output."""
+    (tmp_path / "in.txt").write_text("text\n")
+    for name in ("data", "lock", ".lock"):
+        run_step(
+            tmp_path / name, [tmp_path / "in.txt"], {}, lambda folder: (folder / "f").write_text("")
+        )
+        assert (tmp_path / name / "f").exists()

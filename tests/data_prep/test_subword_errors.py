@@ -86,3 +86,16 @@ def test_a_vocabulary_that_does_not_fit_is_explained(step, clean_text, tmp_path,
     assert done.stderr.startswith(f"subwords.py: sentencepiece cannot learn --vocab-size {size}: ")
     assert said in done.stderr and "src/" not in done.stderr and "W0000" not in done.stderr
     assert ("(VOCAB_SIZE of an experiment)" in done.stderr) == (size == 90_000)
+
+
+def test_a_damaged_dictionary_of_another_run_is_refused(refused, step, clean_text, tmp_path):
+    step("subwords", "--input", clean_text, "--output", tmp_path / "s", *PAIR, "--vocab-size", 60)
+    words = ("--input", clean_text, "--model", tmp_path / "s", *PAIR)
+    assert step("binarise", *words, "--output", tmp_path / "data").returncode == 0
+    dictionary = tmp_path / "data/dict.de.txt"
+    dictionary.write_text(dictionary.read_text(encoding="utf-8") + "no count\n", encoding="utf-8")
+    message = refused(
+        "binarise", *words, "--output", tmp_path / "again", "--dictionaries", tmp_path / "data"
+    )
+    assert str(dictionary) in message and not leftovers(tmp_path)
+    assert not (tmp_path / "again").exists()

@@ -112,7 +112,7 @@ def test_data_in_use_is_not_prepared_anew(tmp_path, env):
     assert third.returncode == 2
     for process in (first, second):
         assert f"generate.sh (process {process.pid} on" in output
-    assert "runs/toy/.done/data.lock: locked by " in output
+    assert "runs/toy/.done/.lock: locked by " in output
     assert checksums([tmp_path / "runs/toy/subwords"]) == before
     (tmp_path / "go").touch()
     assert (first.wait(30), second.wait(30)) == (0, 0)
