@@ -61,6 +61,12 @@ def test_updates_that_were_lost_were_spent(log):
     assert (found["valid"]["loss"], found["best_valid"]["loss"]) == (7.9, 7.5)
 
 
+@pytest.mark.parametrize("spoilt", ["loss nan | ", "loss inf | ", ""])
+def test_the_best_validation_has_a_finite_loss(log, spoilt):
+    log.write_text(LOG.replace("loss 7.5 | nll", f"{spoilt}nll") + RESUMED)
+    assert training_facts(log)["best_valid"]["loss"] == 7.9
+
+
 def entries(run, stage):
     return json.loads((run / "manifest.json").read_text())["stages"][stage]
 

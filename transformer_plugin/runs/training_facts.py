@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,14 @@ def training_facts(path: Path) -> dict[str, Any]:
     validations = _validations(log)
     if validations:
         found["valid"] = validations[-1]
-        found["best_valid"] = min(validations, key=lambda figures: figures["loss"])
+        found["best_valid"] = min(validations, key=_finite_loss)
     return found
+
+
+def _finite_loss(figures: dict[str, float]) -> float:
+    """The loss; infinity where it is missing, NaN or infinite."""
+    loss = figures.get("loss", math.inf)
+    return loss if math.isfinite(loss) else math.inf
 
 
 def _beside_the_papers(attempt: Attempt) -> dict[str, Any]:
