@@ -82,12 +82,13 @@ load_experiment() {
         die "SYSTEM is '$SYSTEM': expected transformer, fairseq, convs2s or lstm"
     # shellcheck source=/dev/null
     . "$REPO/recipes/systems/$SYSTEM.sh"
-    local given=${SOURCE:-}-${TARGET:-}
+    local given_source=${SOURCE:-} given_target=${TARGET:-}
     # shellcheck source=/dev/null
     . "$REPO/recipes/experiments/$1.sh"
-    [[ $given != "${TARGET:-}-${SOURCE:-}" || $given == - ]] ||
+    [[ ${given_source:-$SOURCE}-${given_target:-$TARGET} == "$SOURCE-$TARGET" ]] ||
         die "recipes/experiments/$1.sh translates $SOURCE to $TARGET, whatever SOURCE and TARGET are:" \
-            "for $given write an experiment of its own (docs/language-pair.md)"
+            "for ${given_source:-$SOURCE}-${given_target:-$TARGET} write an experiment of its own" \
+            "(docs/language-pair.md)"
     : "${DATA_DIR:=$RUN_DIR}"
     [[ $RUN_DIR != *:* ]] || die "RUNS is '$RUNS': fairseq splits paths at a colon"
     [[ $DATA_DIR != *:* ]] || die "DATA_DIR is '$DATA_DIR': fairseq splits paths at a colon"
@@ -96,18 +97,20 @@ load_experiment() {
     : "${BASE_DATA:=}"  # folder of its subwords/ and data-bin/; empty: that above its checkpoints/
     [[ -z $BASE ]] || find_base
     : "${SEEDS:=}"  # as "1 2 3": a run for each, in RUN_DIR/seeds/seed1 and so on
+    [[ -z $SEEDS || -n ${SEED:-} || $SCRIPT =~ ^(run|prepare)\.sh$ ]] ||
+        die "SEEDS is '$SEEDS', which is for run.sh: give SEED too, to choose one of them"
     [[ -z $SEEDS ]] || RUN_DIR+="/seeds${SEED:+/seed$SEED}"
 }
 
 # find_base: set BASE_DATA, and SUBWORDS to the kind of those of BASE.
 find_base() {
     local kind=sentencepiece
+    BASE=$(realpath -ms "$BASE")
+    [[ -n $BASE_DATA ]] || BASE_DATA=$(dirname "$(dirname "$BASE")")
     if [[ ! -f $BASE ]]; then
         [[ $DRY_RUN != 1 ]] || return 0  # it may be trained first
         die "BASE is '$BASE': no such checkpoint"
     fi
-    BASE="$(cd "$(dirname "$BASE")" && pwd)/$(basename "$BASE")"
-    [[ -n $BASE_DATA ]] || BASE_DATA="$(cd "$(dirname "$BASE")/.." && pwd)"
     [[ -d $BASE_DATA/subwords && -d $BASE_DATA/data-bin ]] ||
         die "$BASE_DATA has no subwords/ and data-bin/: set BASE_DATA to the folder that has those" \
             "of BASE"

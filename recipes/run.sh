@@ -30,7 +30,7 @@ unknown_option() {  # unknown_option --NAME [VALUE]
     [[ $1 != *=* ]] || value=${1#*=}
     [[ $value != -* ]] || value=1
     knob=${knob#--} knob=${knob//-/_} knob=${knob^^}
-    ! grep -qsF "\"\${$knob:=" "$REPO"/recipes/*.sh "$REPO"/recipes/experiments/*.sh ||
+    ! grep -qsF "\"\${$knob:=" "$REPO"/recipes/{,experiments/,systems/}*.sh ||
         die "there is no option ${1%%=*}: set a variable, $knob=$value recipes/run.sh $experiment"
     die "there is no option '$1'; $usage. Options of a tool go to the script of its stage, as in" \
         "recipes/train.sh $experiment --clip-norm 1.0"

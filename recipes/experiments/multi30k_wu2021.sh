@@ -9,6 +9,7 @@ case $SYSTEM in
         : "${ARCH:=vaswani_tiny}"
         TRAIN_FLAGS=(--encoder-layers 4 --decoder-layers 4) ;;
     fairseq)
+        : "${LEARNING_RATE:=0.005}"
         TRAIN_FLAGS=(--encoder-layers 4 --decoder-layers 4
             --encoder-embed-dim 128 --decoder-embed-dim 128
             --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
@@ -23,7 +24,6 @@ esac
 : "${MAX_EPOCH:=150}"        # more than those of 8,000 updates, 130
 : "${WARMUP_UPDATES:=2000}"
 : "${LR_FACTOR:=2.53}"        # the peak is 0.005: 128^-0.5 * 2000^-0.5 is 0.00198
-: "${LEARNING_RATE:=0.005}"
 : "${DROPOUT:=0.3}"
 : "${PATIENCE:=10}"
 : "${AVERAGE:=10}"

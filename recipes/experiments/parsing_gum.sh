@@ -2,6 +2,8 @@
 # a small parser for a CPU, on the GUM treebank; needs TREES
 # TREES=ARCHIVE recipes/run.sh parsing_gum. Its F1 does not compare with the paper's: see
 # docs/parsing.md.
+[[ $SYSTEM == transformer ]] ||
+    die "SYSTEM is '$SYSTEM': this experiment is for the plugin's Transformer only"
 TREEBANK=gum
 SOURCE=words
 TARGET=tree

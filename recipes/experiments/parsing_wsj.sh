@@ -3,6 +3,8 @@
 # TREES=.../parsed/mrg/wsj recipes/run.sh parsing_wsj. What the paper leaves open is as in the authors'
 # release (transformer_parsing_base). They tuned the learning rate on section 22: sweep LR_FACTOR
 # from 0.5 to 5.
+[[ $SYSTEM == transformer ]] ||
+    die "SYSTEM is '$SYSTEM': this experiment is for the plugin's Transformer only"
 TREEBANK=wsj
 SOURCE=words
 TARGET=tree

@@ -3,6 +3,8 @@
 # newstest2013 with no averaging: ROW=base, A1 ... A4, B1, B2, C1 ... C7, D1 ... D4,
 # E or big. All of them, on one preparation of the data:
 #   for row in base A{1..4} B{1,2} C{1..7} D{1..4} E big; do ROW=$row recipes/run.sh table3; done
+[[ $SYSTEM == transformer ]] ||
+    die "SYSTEM is '$SYSTEM': this experiment is for the plugin's Transformer only"
 CORPUS=wmt14_en_de
 SOURCE=en
 TARGET=de

@@ -7,8 +7,8 @@ case $EXPERIMENT in
     wmt14_*) : "${ARCH:=fconv_wmt_en_de}" ;;
     *) : "${ARCH:=fconv_iwslt_de_en}" ;;
 esac
-: "${LEARNING_RATE:=$([[ $ARCH == fconv_wmt_* ]] && echo 0.5 || echo 0.25)}"
 learning() {
+    : "${LEARNING_RATE:=$([[ $ARCH == fconv_wmt_* ]] && echo 0.5 || echo 0.25)}"
     learning=(--criterion label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer nag
         --clip-norm 0.1 --lr-scheduler fixed --force-anneal 50 --lr "$LEARNING_RATE")
 }

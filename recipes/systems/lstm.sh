@@ -6,11 +6,11 @@ case $EXPERIMENT in
     wmt14_*) : "${ARCH:=lstm_luong_wmt_en_de}" ;;
     *) : "${ARCH:=lstm_wiseman_iwslt_de_en}" ;;
 esac
-case $EXPERIMENT in
-    multi30k_*) : "${LEARNING_RATE:=0.004}" ;;  # docs/results.md
-    *) : "${LEARNING_RATE:=0.0003125}" ;;
-esac
 learning() {
+    case $EXPERIMENT in
+        multi30k_*) : "${LEARNING_RATE:=0.004}" ;;  # docs/results.md
+        *) : "${LEARNING_RATE:=0.0003125}" ;;
+    esac
     learning=(--criterion label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam
         --lr-scheduler fixed --lr "$LEARNING_RATE")
 }

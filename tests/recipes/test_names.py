@@ -83,3 +83,17 @@ def test_the_other_direction_is_another_experiment():
     line = refused("run", "toy", SOURCE="de", TARGET="en")
     assert line.startswith("run.sh: recipes/experiments/toy.sh translates en to de")
     assert "for de-en write an experiment of its own" in line
+    line = refused("run", "toy", SOURCE="fr")
+    assert "translates en to de" in line and "for fr-de write an experiment" in line
+
+
+@pytest.mark.parametrize("experiment", ["table3", "parsing_gum", "parsing_icepahc", "parsing_wsj"])
+def test_an_experiment_of_the_transformer_alone_refuses_other_systems(experiment):
+    line = refused("run", experiment, SYSTEM="lstm")
+    assert line == "run.sh: SYSTEM is 'lstm': this experiment is for the plugin's Transformer only"
+
+
+@pytest.mark.parametrize("script", ["train", "average", "generate", "score"])
+def test_a_stage_of_several_seeds_is_refused(script):
+    line = refused(script, "toy", SEEDS="1 2")
+    assert "SEEDS is '1 2', which is for run.sh: give SEED too" in line

@@ -136,14 +136,22 @@ def test_every_command_of_a_parser_parses(name, monkeypatch):
     assert translate[:2] == ["transformer-plugin", "parse"] and "--draw" in translate
 
 
-@pytest.mark.parametrize("experiment, system, arch, optimizer", [
-    ("multi30k_en_de", "convs2s", "fconv_iwslt_de_en", "nag"),
-    ("wmt14_en_de_base", "convs2s", "fconv_wmt_en_de", "nag"),
-    ("iwslt14_de_en", "lstm", "lstm_wiseman_iwslt_de_en", "adam"),
-    ("iwslt14_de_en", "fairseq", "transformer_iwslt_de_en", "adam"),
-    ("multi30k_wu2021", "fairseq", "transformer", "adam"),
+@pytest.mark.parametrize("experiment, system, arch, optimizer, lr, dropout", [
+    ("multi30k_en_de", "convs2s", "fconv_iwslt_de_en", "nag", 0.25, 0.2),
+    ("wmt14_en_de_base", "convs2s", "fconv_wmt_en_de", "nag", 0.5, 0.2),
+    ("iwslt14_de_en", "lstm", "lstm_wiseman_iwslt_de_en", "adam", 0.0003125, 0.2),
+    ("multi30k_table2", "lstm", "lstm_wiseman_iwslt_de_en", "adam", 0.004, 0.2),
+    ("iwslt14_de_en", "fairseq", "transformer_iwslt_de_en", "adam", 0.0005, 0.3),
+    ("multi30k_en_fr", "fairseq", "transformer_iwslt_de_en", "adam", 0.0005, 0.2),
+    ("multi30k_wu2021", "fairseq", "transformer", "adam", 0.005, 0.3),
+    ("wmt14_en_de_base", "fairseq", "transformer_wmt_en_de", "adam", 0.0005, 0.1),
+    ("wmt14_en_fr_base", "fairseq", "transformer_wmt_en_de", "adam", 0.0005, 0.1),
+    ("wmt14_en_de_big", "fairseq", "transformer_vaswani_wmt_en_de_big", "adam", 0.0005, 0.3),
+    ("wmt14_en_fr_big", "fairseq", "transformer_vaswani_wmt_en_fr_big", "adam", 0.0005, 0.1),
 ])  # fmt: skip
-def test_other_systems_by_the_same_recipe(experiment, system, arch, optimizer, monkeypatch):
+def test_other_systems_by_the_same_recipe(
+    experiment, system, arch, optimizer, lr, dropout, monkeypatch
+):
     ours = list(commands(recipe("run.sh", experiment, "--dry-run").stdout))
     theirs = list(commands(recipe("run.sh", experiment, "--dry-run", SYSTEM=system).stdout))
     assert theirs[:4] == ours[:4]  # one preparation
@@ -153,7 +161,7 @@ def test_other_systems_by_the_same_recipe(experiment, system, arch, optimizer, m
         options.parse_args_and_arch(options.get_training_parser(), train[1:])
     )
     assert (cfg.model._name or cfg.model.arch, cfg.optimizer._name) == (arch, optimizer)
-    assert cfg.model.dropout == (0.3 if system == "fairseq" else 0.2)
+    assert (cfg.optimization.lr, cfg.model.dropout) == ([lr], dropout)
     assert cfg.checkpoint.save_dir == f"/nowhere/{experiment}/{system}/checkpoints"
     for flag in ("--max-tokens", "--update-freq", "--seed"):
         assert train[train.index(flag) + 1] == ours[4][ours[4].index(flag) + 1]
@@ -176,3 +184,9 @@ def test_comet_is_scored_where_there_is_a_python_for_it():
     (words,) = commands(recipe("score.sh", "toy", "--dry-run", COMET_PYTHON="/c/python").stdout)
     assert words[words.index("--comet-python") + 1] == "/c/python"
     assert words[words.index("--source") + 1] == "/nowhere/toy/raw/test.en"
+
+
+def test_a_dry_run_names_the_data_of_a_base_that_does_not_exist_yet():
+    base = "/nowhere/base/checkpoints/averaged.pt"
+    printed = recipe("prepare.sh", "toy", "--dry-run", BASE=base).stdout
+    assert "/nowhere/base/subwords" in printed and "/nowhere/base/data-bin" in printed
