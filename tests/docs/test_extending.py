@@ -1,6 +1,7 @@
 """docs/extending.md: its examples train, and what they train is what the page says."""
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 
@@ -91,3 +92,44 @@ def test_it_learns_its_sharpness_and_search_scores_as_training_does(trained, exa
         logits, _ = model(source, None, before)
         expected = logits[0].log_softmax(-1).gather(1, tokens.unsqueeze(1)).squeeze(1)
         torch.testing.assert_close(best["positional_scores"], expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def edited(tmp_path_factory):
+    """A copy of the package with the page's edit."""
+    (diff,) = (text for language, text in blocks(PAGE) if language == "diff")
+    old, new = (line[1:].strip() for line in diff.strip().splitlines())
+    package = tmp_path_factory.mktemp("edited") / "transformer_plugin"
+    shutil.copytree(REPO / "transformer_plugin", package)
+    path = package / "modules/attention.py"
+    source = path.read_text(encoding="utf-8")
+    assert source.count(old) == 1
+    path.write_text(source.replace(old, new), encoding="utf-8")
+    return package
+
+
+def test_the_log_says_what_the_page_says_of_its_edit(edited, toy, tmp_path):
+    (line,) = (text for language, text in blocks(PAGE) if language == "text")
+    words = ["--arch", "vaswani_tiny", "--max-tokens", "500", "--lr", "1", "--save-dir", tmp_path]
+    done = subprocess.run(
+        ["fairseq-train", toy / "data-bin", "--user-dir", edited, "--task", "vaswani_translation",
+         "--criterion", "vaswani_cross_entropy", "--optimizer", "vaswani_adam",
+         "--lr-scheduler", "noam", *words, *SHORT.split(), "--disable-validation"],
+        capture_output=True, text=True, check=False,
+        env=environment() | {"PYTHONPATH": str(edited.parent)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert line.strip() in done.stdout + done.stderr
+
+
+def test_a_model_with_the_edit_of_the_page_is_not_converted(edited, toy, tmp_path):
+    checkpoint = toy / "checkpoints/checkpoint_last.pt"
+    words = ["convert", checkpoint, tmp_path / "stock.pt", "--to", "stock"]
+    for folder, status in ((edited.parent, 2), (REPO, 0)):
+        done = subprocess.run(
+            ["transformer-plugin", *words], capture_output=True, text=True, check=False,
+            env=environment() | {"PYTHONPATH": str(folder)},
+        )  # fmt: skip
+        assert done.returncode == status, done.stderr
+        assert ("have been edited" in done.stderr) == bool(status)
+        assert (tmp_path / "stock.pt").exists() == (not status)

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel  # noqa: F401  a copy shall not wait for it
+from fairseq.models.transformer import TransformerModel  # noqa: F401
 from fairseq.tasks.translation import TranslationTask  # noqa: F401
 
 
@@ -42,6 +43,8 @@ def numbers_of(folder, with_kernels):
     log = io.StringIO()
     logging.basicConfig(stream=log, level=logging.WARNING, format="%(message)s", force=True)
     import transformer_plugin
+    from transformer_plugin.checkpoints.exchange.equations_check import check_equations
+    from transformer_plugin.checkpoints.stock_settings import NoSuchForm
     from transformer_plugin.config import VaswaniConfig
     from transformer_plugin.criterion import VaswaniCrossEntropy
     from transformer_plugin.generator import VaswaniGenerator
@@ -84,7 +87,13 @@ def numbers_of(folder, with_kernels):
     rules = Rules(4, penalty, "bound", words.eos(), words.pad(), words.unk())
     found = VaswaniGenerator([model], rules).generate([model], sample)
     chain = beam_search(MarkovChain(len(words)), torch.full((5,), 12), rules)
+    try:
+        check_equations({"_name": "vaswani_base"})
+        refusal = None
+    except NoSuchForm as error:
+        refusal = str(error)
     return {
+        "refusal": refusal,
         "loss": loss.item(),
         "gradient": sum(p.grad.double().square().sum().item() for p in model.parameters()) ** 0.5,
         "scores": [h["score"].item() for sentence in found for h in sentence]

@@ -166,3 +166,16 @@ def test_the_log_names_what_changed_and_each_kernel_that_is_off(results, name):
     cpu = [Path(path).stem for path in kernels if "/cuda/" not in path]
     assert sorted(cpu) == sorted(off), lines
     assert len(lines) == bool(off), lines
+
+
+@pytest.mark.parametrize("name", ["none", *EDITS])
+def test_a_model_of_edited_equations_is_not_converted(results, name):
+    """Other software would apply its own to the weights; the search is not part of a model, and
+    positional encodings are converted as a table."""
+    converted = {
+        *("none", "smoothing mass", "base of the positional encoding", "length penalty"),
+        *("stop rule", "choice of the likeliest tokens", "a variant under a condition"),
+        "an equation from outside",
+    }
+    for numbers in results[name]:
+        assert (numbers["refusal"] is None) == (name in converted)

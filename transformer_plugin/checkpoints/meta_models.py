@@ -1,4 +1,5 @@
-"""Models built from settings on torch's ``meta`` device: names and shapes without memory."""
+"""Models built from settings, by default on torch's ``meta`` device: names and shapes without
+memory."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ class _Dictionary:
         return 2
 
 
-def plugin_model(settings: dict[str, Any], tensors: Mapping[str, Tensor]) -> VaswaniTransformer:
+def plugin_model(
+    settings: dict[str, Any], tensors: Mapping[str, Tensor], device: str = "meta"
+) -> VaswaniTransformer:
     """The plugin's model with these settings.
 
     Args:
@@ -52,13 +55,15 @@ def plugin_model(settings: dict[str, Any], tensors: Mapping[str, Tensor]) -> Vas
         ValueError: the settings contradict each other.
     """
     cfg = cast("VaswaniConfig", OmegaConf.create(settings))
-    with torch.device("meta"):
+    with torch.device(device):
         return VaswaniTransformer.build_model(cfg, _task(tensors))
 
 
-def stock_model(args: Namespace, tensors: Mapping[str, Tensor]) -> TransformerModel:
+def stock_model(
+    args: Namespace, tensors: Mapping[str, Tensor], device: str = "meta"
+) -> TransformerModel:
     """Stock fairseq's Transformer with these arguments; see ``plugin_model``."""
-    with torch.device("meta"):
+    with torch.device(device):
         return TransformerModel.build_model(Namespace(**vars(args)), _task(tensors))
 
 

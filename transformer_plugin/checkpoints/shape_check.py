@@ -18,8 +18,6 @@ from .meta_models import plugin_model, stock_model
 from .model_building import reported_in_one_line
 from .stock_settings import NoSuchForm, completed_settings, to_plugin, to_stock
 
-VERSIONS = ("encoder.version", "decoder.version")
-
 
 def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
     """Compares the names and shapes of a checkpoint's tensors with its settings.

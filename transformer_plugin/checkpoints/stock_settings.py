@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any, cast
 
+import torch
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.transformer import TransformerModel
 from fairseq.models.transformer.transformer_legacy import base_architecture
@@ -44,6 +45,8 @@ _STOCK_NEEDS = {
     "quant_noise_scalar": 0,
     "base_layers": 0,
 }
+# Tensors that are not the plugin's. Without them stock fairseq drops the final norms.
+STOCK_VERSION = dict.fromkeys(("encoder.version", "decoder.version"), torch.tensor([3.0]))
 _BEFORE_THE_FIRST = 2  # unused first rows of fairseq's table of learned positions
 _BOTH_SIDES = ("embed_dim", "ffn_embed_dim", "attention_heads", "normalize_before", "learned_pos")
 

@@ -8,7 +8,6 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-import torch
 from fairseq import checkpoint_utils
 from omegaconf import OmegaConf
 
@@ -19,8 +18,9 @@ from ..fairseq_loading import protect_loading
 from ..meta_models import parameter_shapes, plugin_model, stock_model
 from ..safe_loading import load
 from ..saving import save
-from ..shape_check import VERSIONS, check_shapes, model_tensors
+from ..shape_check import check_shapes, model_tensors
 from ..stock_settings import (
+    STOCK_VERSION,
     check_is_ours,
     check_is_transformer,
     completed_settings,
@@ -28,6 +28,7 @@ from ..stock_settings import (
     to_stock,
     with_learned_positions,
 )
+from .equations_check import check_equations
 from .optimizer_order import is_adam, reorder
 from .training_settings import renamed_history, resume_flags, training_sections
 
@@ -81,6 +82,7 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
         )
     if is_ours:
         check_is_ours(header)
+        check_equations(header)
         settings, tables = with_learned_positions(completed_settings(header))
         if tables:  # the optimizer has no state for them
             state = {**state, "model": {**state["model"], **tables}, "last_optimizer_state": None}
@@ -104,7 +106,7 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
             "task": _task(cfg.get("task") or {}, to),
             **training_sections(cfg, to),
         },
-        "model": model | (dict.fromkeys(VERSIONS, torch.tensor([3.0])) if is_ours else {}),
+        "model": model | (STOCK_VERSION if is_ours else {}),
         "optimizer_history": renamed_history(state.get("optimizer_history"), to),
     }
     if "common" in cfg:

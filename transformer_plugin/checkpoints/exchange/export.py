@@ -11,6 +11,7 @@ from ...files import atomic_folder
 from ..stock_settings import check_is_ours
 from . import ctranslate2, huggingface
 from .conversion import convert, read
+from .equations_check import check_equations
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,4 +61,5 @@ def _of_the_plugin(state: dict[str, Any]) -> dict[str, Any]:
     if not is_plugins(model):
         return convert(state, "plugin")
     check_is_ours(model)
+    check_equations(model)
     return state
