@@ -143,7 +143,13 @@ def test_rules_of_search():
         (
             "paper",
             ["--sampling", "--lm-weight", "0.5"],
-            "search not as in the paper: sampling True (paper: False)",
+            "search not as in the paper: stop_rule first-finished (paper: bound);"
+            " sampling True (paper: False)",
+        ),
+        (
+            "paper",
+            ["--max-len-b", "5"],
+            "search not as in the paper: longest 0 x longest source + 5 (paper: source + 50)",
         ),
         (
             "paper",

@@ -1,17 +1,21 @@
 """Beam search as fairseq runs it, against stock fairseq."""
 
 import functools
+import gc
+import weakref
 
 import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
+import transformer_plugin.generator
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.modules.length_penalty import (
     fairseq_length_penalty,
     gnmt_length_penalty,
 )
 from transformer_plugin.refusal import Refusal
+from transformer_plugin.search.beam_search import beam_search
 from transformer_plugin.search.decoder_state import prepare_decoding, start_decoding
 from transformer_plugin.search.next_tokens import Rules
 
@@ -172,3 +176,35 @@ def test_out_of_memory_halves_the_batch(build, batch, monkeypatch):
 
     monkeypatch.setattr(type(model.encoder), "encode", small_machine)
     same_hypotheses(generator.generate([model], sample), expected)
+
+
+def test_the_caches_of_a_search_that_ran_out_of_memory_are_free(build, batch, monkeypatch):
+    model = sharp(build(seed=10))
+    sample = batch(SOURCES, SOURCES)
+    generator = VaswaniGenerator([model], rules(2))
+    expected = generator.generate([model], sample)
+    scorers, alive = [], []
+
+    def search(scorer, max_lengths, *rest):
+        alive.append(sum(each() is not None for each in scorers))
+        scorers.append(weakref.ref(scorer.state))
+        if len(max_lengths) > 3:
+            raise torch.OutOfMemoryError("no more memory")
+        return beam_search(scorer, max_lengths, *rest)
+
+    monkeypatch.setattr(transformer_plugin.generator, "beam_search", search)
+    monkeypatch.setattr(generator, "_workers", lambda _tokens: 1)
+    gc.disable()
+    try:
+        same_hypotheses(generator.generate([model], sample), expected)
+    finally:
+        gc.enable()
+    assert len(alive) > 2 and not any(alive)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_scores_that_are_nan_are_refused(build, batch, beam_size):
+    model = sharp(build(seed=1))
+    model.decoder.output_projection.weight.data[4:] = torch.nan
+    with pytest.raises(Refusal, match="scores are NaN"):
+        VaswaniGenerator([model], rules(beam_size)).generate([model], batch([3, 4], [2, 2]))

@@ -61,3 +61,18 @@ def test_training_and_validation_have_no_default(kind, arch):
     parser = getattr(options, f"get_{kind}_parser")()
     args = options.parse_args_and_arch(parser, ["data", *PLUGIN, *arch])
     assert args.max_tokens is None
+
+
+@pytest.mark.parametrize("subset", ["train", "test"])
+def test_every_sentence_is_translated(toy, subset):
+    """Also those of the training data, of which training leaves out the last few."""
+    words = [str(toy / "data-bin"), *PLUGIN, "--path", str(toy / "checkpoints/averaged.pt")]
+    args = options.parse_args_and_arch(options.get_generation_parser(), words)
+    task = tasks.setup_task(convert_namespace_to_omegaconf(args).task)
+    task.load_dataset(subset)
+    sentences = task.dataset(subset)
+    batches = task.get_batch_iterator(
+        sentences, max_tokens=3000, required_batch_size_multiple=7
+    ).next_epoch_itr(shuffle=False)
+    found = sorted(i for batch in batches for i in batch["id"].tolist())
+    assert found == list(range(len(sentences)))

@@ -1,5 +1,7 @@
 """The model: equality with stock fairseq, masks, batches, step-by-step decoding, wrong numbers."""
 
+import math
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -235,3 +237,13 @@ def test_bf16_is_near_fp32_with_its_idle_rows(build, batch, toy_task):
         if one.grad.norm() > 1e-2:
             error = (other.grad.float() - one.grad).norm() / one.grad.norm()
             assert error < 0.2, name
+
+
+def test_fairseqs_initialisation_with_values_of_another_width(build):
+    """Each projection has Xavier's bound for its own shape."""
+    model = build(initialisation="fairseq", d_model=64, num_heads=4, d_k=8, d_v=40)
+    rows = {"q": 32, "k": 32, "v": 160}
+    for name, weight in model.state_dict().items():
+        if match := re.search(r"attn\.([qkv])_proj\.weight", name):
+            bound = math.sqrt(6 / (rows[match[1]] + 64)) / math.sqrt(2)
+            assert 0.97 * bound < weight.abs().max() <= bound, name

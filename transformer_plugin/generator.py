@@ -19,6 +19,7 @@ from .search.scorers import EnsembleScorer, FusedScorer, ModelScorer, Scorer
 from .search.thread_pool import map_in_threads
 from .search.tree_scorer import TreeScorer
 from .search_extras import Extras
+from .search_options import MAX_LEN_B
 from .word_alignment import add_alignments, check_unknown_words
 
 # Source tokens times hypotheses in a batch: enough for efficient matrix products in each step.
@@ -36,7 +37,7 @@ class VaswaniGenerator(nn.Module):
     Args:
         models: models of the plugin; several form an ensemble.
         rules: rules of the search.
-        max_len_a: if negative, a hypothesis is at most as long as its own source plus
+        max_len_a: if negative, a hypothesis is at most as long as its own source or prefix plus
             ``max_len_own`` tokens, or as ``rules.min_length``. Otherwise as in fairseq: at most
             a * S + b, where S is the length of the batch.
         max_len_b: see ``max_len_a``.
@@ -52,7 +53,7 @@ class VaswaniGenerator(nn.Module):
         models: Sequence[VaswaniTransformer],
         rules: Rules,
         max_len_a: float = -1.0,
-        max_len_b: int = 200,
+        max_len_b: int = MAX_LEN_B,
         temperature: float = 1.0,
         max_len_own: int = 50,
         extras: Extras | None = None,
@@ -90,7 +91,7 @@ class VaswaniGenerator(nn.Module):
             For each sentence its hypotheses, best first, in fairseq's form.
 
         Raises:
-            Refusal: ``--min-len`` is above the longest length.
+            Refusal: ``--min-len`` is above the longest length, or the scores are NaN.
         """
         if constraints is not None:
             raise ValueError("constraints need fairseq's own search: use --constraints")
@@ -112,6 +113,11 @@ class VaswaniGenerator(nn.Module):
         for sentences, found in zip(batches, map_batches(search, batches), strict=True):
             for i, hypotheses in zip(sentences.tolist(), found, strict=True):
                 results[i] = hypotheses
+        if not all(results):
+            raise Refusal(
+                "no translation: the model's scores are NaN. Its weights are, or half precision"
+                " overflows: decode in fp32"
+            )
         forms = [[_fairseq_form(h) for h in hypotheses] for hypotheses in results]
         if self.extras.alignment:
             list(map_batches(lambda rows: self._align(src_tokens, rows, forms), batches))
@@ -133,32 +139,36 @@ class VaswaniGenerator(nn.Module):
     ) -> list[list[Hypothesis]]:
         """Translates some sentences; if memory runs out, one half after the other."""
         try:
-            source = src_tokens[sentences]
-            source = source[:, source.ne(self.rules.pad).any(dim=0)]
-            scorers = [self._scorer(model, source) for model in self.models]
-            scorer: Scorer = scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers)
-            if self.language_model is not None:
-                fused = CachedLanguageModel(self.language_model)
-                scorer = FusedScorer(scorer, fused, self.extras.lm_weight)
-            longest = max_lengths[sentences]
-            if self.extras.tree_tokens is not None:
-                scorer = TreeScorer(scorer, self.extras.tree_tokens, source, longest)
-            return beam_search(
-                scorer,
-                longest,
-                self.rules,
-                None if prefix is None else prefix[sentences],
-                first_token,
+            start = None if prefix is None else prefix[sentences]
+            return self._search_at_once(
+                src_tokens[sentences], max_lengths[sentences], start, first_token
             )
         except torch.OutOfMemoryError:
             if sentences.numel() == 1:
                 raise
-        torch.cuda.empty_cache()
+        torch.cuda.empty_cache()  # the caches of the failed search have gone with its frame
         return [
             hypotheses
             for half in sentences.chunk(2)
             for hypotheses in self._search(src_tokens, half, max_lengths, prefix, first_token)
         ]
+
+    def _search_at_once(
+        self,
+        source: Tensor,
+        max_lengths: Tensor,
+        prefix: Tensor | None,
+        first_token: int | None,
+    ) -> list[list[Hypothesis]]:
+        source = source[:, source.ne(self.rules.pad).any(dim=0)]
+        scorers = [self._scorer(model, source) for model in self.models]
+        scorer: Scorer = scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers)
+        if self.language_model is not None:
+            fused = CachedLanguageModel(self.language_model)
+            scorer = FusedScorer(scorer, fused, self.extras.lm_weight)
+        if self.extras.tree_tokens is not None:
+            scorer = TreeScorer(scorer, self.extras.tree_tokens, source, max_lengths)
+        return beam_search(scorer, max_lengths, self.rules, prefix, first_token)
 
     def _align(
         self, src_tokens: Tensor, sentences: Tensor, found: list[list[dict[str, Any]]]

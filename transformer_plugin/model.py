@@ -234,3 +234,12 @@ def _check_vocabularies(model: nn.Module, state: dict[str, Any], *_: Any) -> Non
                 f"the checkpoint's {side} knows {table.size(0)} symbols, the dictionary of the data"
                 f" {expected}: use the checkpoint with the data it was trained on"
             )
+
+
+def shape_in_words(model: VaswaniTransformer) -> str:
+    """The shape of a model and the number of its parameters, in a line."""
+    n, parameters = model.cfg, sum(p.numel() for p in model.parameters())
+    return (
+        f"{n.encoder_layers} + {n.decoder_layers} layers, d_model {n.d_model}, d_ff {n.d_ff},"
+        f" {n.num_heads} heads, {parameters:,} parameters"
+    )

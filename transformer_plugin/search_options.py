@@ -15,7 +15,8 @@ from .search.sampling import Sampling
 
 # Section 6.1. A negative --max-len-a means the paper's limit: the length of each source sentence
 # plus --max-len-own, 50.
-PAPER_DECODING = {"beam": 4, "lenpen": 0.6, "max_len_a": -1.0}
+MAX_LEN_B = 200  # fairseq's default
+PAPER_DECODING = {"beam": 4, "lenpen": 0.6, "max_len_a": -1.0, "max_len_b": MAX_LEN_B}
 PAPER_RULES = {"length_penalty": "gnmt", "stop_rule": "bound"}
 OWN_LENGTH = "source + 50"
 PAPER_SEARCH = {
@@ -98,9 +99,24 @@ def check_options(options: Mapping[str, Any], command: str | None) -> None:
             raise Refusal(message)
 
 
-def for_stock(options: Mapping[str, Any]) -> list[str]:
-    """The options in use that need fairseq's search."""
-    return [name for name, off in _STOCK_OPTIONS.items() if options.get(name, off) != off]
+def for_stock(options: Mapping[str, Any], extra: Mapping[str, Any] | None = None) -> list[str]:
+    """The options in use that need fairseq's search.
+
+    Args:
+        options: fairseq's generation options.
+        extra: further arguments of fairseq's generators, by name.
+    """
+    found = [name for name, off in _STOCK_OPTIONS.items() if options.get(name, off) != off]
+    return found + [name for name in extra or {} if name not in ("lm_model", "lm_weight")]
+
+
+def max_len_a(options: Mapping[str, Any], fidelity: Mapping[str, Any]) -> float:
+    """``--max-len-a``; if it is not given, fairseq's default with ``--max-len-b``, else that of
+    ``fidelity``."""
+    given = float(options["max_len_a"])
+    if given < 0 and options["max_len_b"] != MAX_LEN_B:
+        return 0.0
+    return given if given >= 0 else float(fidelity.get("max_len_a", -1.0))
 
 
 def rules_of(

@@ -15,26 +15,27 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-_RENAMED = (  # ours, fairseq's
-    ("self_attention.output", "self_attn.out_proj"),
-    ("encoder_attention.output", "encoder_attn.out_proj"),
-    ("encoder_attention.query", "encoder_attn.q_proj"),
-    ("self_attention_residual.norm", "self_attn_layer_norm"),
-    ("encoder_attention_residual.norm", "encoder_attn_layer_norm"),
-    ("feed_forward_residual.norm", "final_layer_norm"),
-    ("feed_forward.inner", "fc1"),
-    ("feed_forward.outer", "fc2"),
-)
-_FUSED = (  # ours, fairseq's in the order of the rows
-    (
-        "self_attention.query_key_value",
-        ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
-    ),
-    ("encoder_attention.key_value", ("encoder_attn.k_proj", "encoder_attn.v_proj")),
-)
-_OF_A_STACK = r"^((?:.*\b(?:encoder|decoder)\.)?)"  # within a model, or by itself
-_FINAL_NORM = re.compile(_OF_A_STACK + r"(?:norm|layer_norm)\.(weight|bias)$")
-_DROPPED = re.compile(_OF_A_STACK + r"(?:version|embed_positions\.(?:_float_tensor|weights))$")
+_RENAMED = {  # ours: fairseq's
+    "self_attention.output": "self_attn.out_proj",
+    "encoder_attention.output": "encoder_attn.out_proj",
+    "encoder_attention.query": "encoder_attn.q_proj",
+    "self_attention_residual.norm": "self_attn_layer_norm",
+    "encoder_attention_residual.norm": "encoder_attn_layer_norm",
+    "feed_forward_residual.norm": "final_layer_norm",
+    "feed_forward.inner": "fc1",
+    "feed_forward.outer": "fc2",
+}
+_FUSED = {  # ours: fairseq's in the order of the rows
+    "self_attention.query_key_value": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "encoder_attention.key_value": ("encoder_attn.k_proj", "encoder_attn.v_proj"),
+}
+_TO_OURS = {theirs: ours for ours, theirs in _RENAMED.items()}
+_FUSED_IN = {part: ours for ours, parts in _FUSED.items() for part in parts}
+_STACK = r"(?:.*\b(?:encoder|decoder)\.)?"  # within a model, or by itself
+# Modules that a user has added to a layer, and their tensors, keep their names.
+_IN_A_LAYER = re.compile(rf"^({_STACK}layers\.\d+\.)(\w+(?:\.\w+)?)\.(weight|bias)$")
+_FINAL_NORM = re.compile(rf"^({_STACK})(?:norm|layer_norm)\.(weight|bias)$")
+_DROPPED = re.compile(rf"^({_STACK})(?:version|embed_positions\.(?:_float_tensor|weights))$")
 
 
 def is_dropped(name: str) -> bool:
@@ -52,16 +53,15 @@ def to_fairseq_names(state: Mapping[str, Tensor], width_k: int, width_v: int) ->
     widths = {"q_proj": width_k, "k_proj": width_k, "v_proj": width_v}
     renamed: dict[str, Tensor] = {}
     for name, tensor in state.items():
-        for ours, parts in _FUSED:
-            if f".{ours}." in name:
-                rows = tensor.split([widths[part.rsplit(".", 1)[1]] for part in parts])
-                renamed.update(
-                    (name.replace(ours, part), row) for part, row in zip(parts, rows, strict=True)
-                )
-                break
+        layer, module, kind = _parts_of(name)
+        if module in _FUSED:
+            parts = _FUSED[module]
+            rows = tensor.split([widths[part.rsplit(".", 1)[1]] for part in parts])
+            names = (f"{layer}{part}.{kind}" for part in parts)
+            renamed.update(zip(names, rows, strict=True))
+        elif module in _RENAMED:
+            renamed[f"{layer}{_RENAMED[module]}.{kind}"] = tensor
         else:
-            for ours, theirs in _RENAMED:
-                name = name.replace(f".{ours}.", f".{theirs}.")
             renamed[_FINAL_NORM.sub(r"\1layer_norm.\2", name)] = tensor
     return renamed
 
@@ -73,21 +73,26 @@ def to_our_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for name, tensor in state.items():
         if is_dropped(name):
             continue
-        for ours, parts in _FUSED:
-            this = next((part for part in parts if f".{part}." in name), None)
-            if this is None:
-                continue
-            rows = [state[n] for n in (name.replace(this, part) for part in parts) if n in state]
-            if len(rows) < len(parts):
+        layer, module, kind = _parts_of(name)
+        if module in _FUSED_IN:
+            ours = _FUSED_IN[module]
+            names = [f"{layer}{part}.{kind}" for part in _FUSED[ours]]
+            if not state.keys() >= set(names):
                 renamed[name] = tensor
-            elif this == parts[0]:
-                renamed[name.replace(this, ours)] = torch.cat(rows)
-            break
+            elif name == names[0]:
+                renamed[f"{layer}{ours}.{kind}"] = torch.cat([state[each] for each in names])
+        elif module in _TO_OURS:
+            renamed[f"{layer}{_TO_OURS[module]}.{kind}"] = tensor
         else:
-            for ours, theirs in _RENAMED:
-                name = name.replace(f".{theirs}.", f".{ours}.")
             renamed[_FINAL_NORM.sub(r"\1norm.\2", name)] = tensor
     return renamed
+
+
+def _parts_of(name: str) -> tuple[str, str, str]:
+    """The prefix of a layer, the name of a module in it, and ``weight`` or ``bias``; empty if it is
+    the name of something else."""
+    match = _IN_A_LAYER.match(name)
+    return (match[1], match[2], match[3]) if match else ("", "", "")
 
 
 def keep_fairseq_names(stack: nn.Module, width_k: int, width_v: int) -> None:

@@ -17,7 +17,7 @@ from .deviations import decoding_deviations, model_deviations, training_deviatio
 from .fidelity import FIDELITIES
 from .generator import CALL_TOKENS, VaswaniGenerator
 from .languages import check_languages
-from .model import ANY_LENGTH, VaswaniTransformer
+from .model import ANY_LENGTH, VaswaniTransformer, shape_in_words
 from .refusal import Refusal
 from .search_extras import check_before_loading, extras_of
 from .search_options import (
@@ -27,6 +27,7 @@ from .search_options import (
     STOCK_CALL_TOKENS,
     check_options,
     for_stock,
+    max_len_a,
     rules_of,
 )
 from .task_config import VaswaniTranslationConfig
@@ -102,7 +103,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
                 model.take_any_length()
                 self._from_checkpoint = True
             else:
-                logger.info("model: %s", _description(model))
+                logger.info("model: %s", shape_in_words(model))
             found = model_deviations(model.cfg)
             if not from_checkpoint and isinstance(cfg, DictConfig):
                 # fairseq's sections keep a reference to the whole, for interpolations.
@@ -120,7 +121,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         reuses them in another order in later epochs, so a resumed run has other batches. Here the
         reused batches are always those of epoch 1.
         """
-        if dataset is not self.datasets.get(self.cfg.train_subset):
+        if self._command() or dataset is not self.datasets.get(self.cfg.train_subset):
             options["required_batch_size_multiple"] = 1
         if options.get("max_tokens") == CALL_TOKENS and self._is_stock_search():  # the default
             options["max_tokens"] = STOCK_CALL_TOKENS
@@ -155,9 +156,8 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         options = PAPER_DECODING | {k: v for k, v in given.items() if v is not None}
         check_options(options, self._command())
         options["prefix_allowed_tokens_fn"] = prefix_allowed_tokens_fn
-        if options["max_len_a"] < 0:
-            options["max_len_a"] = self._fidelity().get("max_len_a", -1.0)
-        reasons = for_stock(options)
+        options["max_len_a"] = max_len_a(options, self._fidelity())
+        reasons = for_stock(options, extra_gen_cls_kwargs or {})
         reasons += ["generator class"] if seq_gen_cls is not None else []
         own = [model for model in models if isinstance(model, VaswaniTransformer)]
         precision = self.cfg.decode_precision
@@ -169,22 +169,24 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
             reasons.append("a model that is not the plugin's")
         if reasons:
             return self._build_stock_generator(
-                models, args, reasons, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn
+                *(models, args, options, reasons),
+                *(seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn),
             )
         chosen = {name: self._rule(name) for name in PAPER_RULES}
-        self._log_search(options, chosen)
+        rules = rules_of(options, chosen, self.target_dictionary)
+        self._log_search(options, chosen | {"stop_rule": rules.stop_rule})
         return VaswaniGenerator(
             own,
-            rules_of(options, chosen, self.target_dictionary),
+            rules,
             options["max_len_a"],
-            options.get("max_len_b", 200),
+            options["max_len_b"],
             options.get("temperature", 1.0),
             self.cfg.max_len_own,
             extras_of(options, extra_gen_cls_kwargs or {}, self, own[0]),
         )
 
     def _command(self) -> str | None:
-        """The command of fairseq that translates; None: the command trains."""
+        """The command of fairseq that translates or validates; None: the command trains."""
         if self._whole_cfg().get("common_eval", {}).get("path") is None:
             return None
         return "fairseq-generate" if self.datasets else "fairseq-interactive"
@@ -213,13 +215,18 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
     def _log_search(self, options: Mapping[str, Any], rules: dict[str, str]) -> None:
         limit = f"source + {self.cfg.max_len_own}"
         if options["max_len_a"] >= 0:
-            limit = f"{options['max_len_a']:g} x longest source + {options.get('max_len_b', 200)}"
+            limit = f"{options['max_len_a']:g} x longest source + {options['max_len_b']}"
         rest = {"longest": limit, "only_trees": self.cfg.only_trees}
         found = {**PAPER_SEARCH, **options, **rules, **rest}
         _log_deviations("search ", decoding_deviations(found, PAPER_SEARCH))
 
     def _build_stock_generator(
-        self, models: Sequence[nn.Module], args: Any, reasons: list[str], *rest: Any
+        self,
+        models: Sequence[nn.Module],
+        args: Any,
+        options: dict[str, Any],
+        reasons: list[str],
+        *rest: Any,
     ) -> nn.Module:
         if self.cfg.only_trees:
             raise Refusal(f"--only-trees: fairseq's search, needed for {reasons[0]}, has no trees")
@@ -228,22 +235,12 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
             "fairseq's own search is used, with its length penalty and stop rule, because of: %s",
             ", ".join(reasons),
         )
-        if getattr(args, "max_len_a", -1) < 0:
-            args.max_len_a = self._fidelity().get("max_len_a", -1)
-        if args.max_len_a < 0:  # the paper's limit, for the padded batch
-            args.max_len_a, args.max_len_b = 1, self.cfg.max_len_own
-        given = dict(args) if isinstance(args, Mapping) else vars(args)
-        self._log_search(given, {"length_penalty": "fairseq", "stop_rule": "first-finished"})
+        if options["max_len_a"] < 0:  # the paper's limit, for the padded batch
+            options |= {"max_len_a": 1, "max_len_b": self.cfg.max_len_own}
+        args.max_len_a, args.max_len_b = options["max_len_a"], options["max_len_b"]
+        self._log_search(options, {"length_penalty": "fairseq", "stop_rule": "first-finished"})
         return super().build_generator(models, args, *rest)
 
 
 def _log_deviations(what: str, found: list[str]) -> None:
     logger.info("%snot as in the paper: %s", what, "; ".join(found) or "nothing")
-
-
-def _description(model: VaswaniTransformer) -> str:
-    n, parameters = model.cfg, sum(p.numel() for p in model.parameters())
-    return (
-        f"{n.encoder_layers} + {n.decoder_layers} layers, d_model {n.d_model}, d_ff {n.d_ff},"
-        f" {n.num_heads} heads, {parameters:,} parameters"
-    )

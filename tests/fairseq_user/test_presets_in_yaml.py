@@ -94,3 +94,5 @@ def test_stock_parts_beside_the_plugins():
     cfg = completed(task={"_name": "translation"}, model={"_name": "transformer_lm"})
     assert cfg.criterion.label_smoothing == 0.1
     assert torch.tensor(cfg.optimizer.adam_eps) == torch.tensor(1e-9)
+    cfg = completed(task={"fidelity": "fairseq"}, model={"_name": "transformer_lm"})
+    assert torch.tensor(cfg.optimizer.adam_eps) == torch.tensor(1e-8)

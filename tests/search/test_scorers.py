@@ -1,4 +1,4 @@
-"""What a search remembered is free when it is over, without the garbage collector."""
+"""Scorers: what a search remembered is free when it is over; models of an ensemble may differ."""
 
 import functools
 import gc
@@ -11,7 +11,7 @@ from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.search.beam_search import beam_search
 from transformer_plugin.search.decoder_state import prepare_decoding, start_decoding
 from transformer_plugin.search.next_tokens import Rules
-from transformer_plugin.search.scorers import ModelScorer
+from transformer_plugin.search.scorers import EnsembleScorer, ModelScorer, Scores
 
 EOS, PAD, UNK = 2, 1, 3
 
@@ -46,3 +46,28 @@ def test_a_search_that_is_over_holds_nothing(build, batch, monkeypatch, no_colle
     assert all(part() is not None for part in held)
     del scorer
     assert all(part() is None for part in held)
+
+
+class InChunks:
+    """Logits that come in chunks which end at these rows."""
+
+    def __init__(self, logits, *stops):
+        self.logits, self.stops = logits, stops
+
+    def step(self, _tokens):
+        start = 0
+        for stop in self.stops:
+            yield Scores(slice(start, stop), self.logits[start:stop].clone())
+            start = stop
+
+
+@pytest.mark.parametrize("stops", [[(6,), (2, 4, 6)], [(1, 5, 6), (2, 6)], [(3, 6), (3, 6)]])
+def test_the_models_of_an_ensemble_may_divide_the_rows_differently(stops):
+    torch.manual_seed(0)
+    logits = [torch.randn(6, 5), torch.randn(6, 5)]
+    scorers = [InChunks(each, *ends) for each, ends in zip(logits, stops, strict=True)]
+    found = torch.full((6, 5), torch.nan)
+    for rows, log_sums, _ in EnsembleScorer(scorers).step(torch.zeros(3, 2)):
+        found[rows] = log_sums
+    expected = sum(each.double().exp() / each.double().exp().sum(1, True) for each in logits).log()
+    torch.testing.assert_close(found.double(), expected)

@@ -107,6 +107,19 @@ def test_a_translation_is_refused():
         TreeTokens.of(SOURCE, [*SPECIAL, "Haus", "/", "und"], [1] * 7, len(SPECIAL), EOS)
 
 
+def test_a_source_without_marks_of_words_is_refused():
+    """As one of subword-nmt: each sentence would have no words, and so no tree."""
+    with pytest.raises(ValueError, match="no source symbol begins with ▁"):
+        TreeTokens.of([*SPECIAL, "a", "b@@"], TARGET, [1] * len(TARGET), len(SPECIAL), EOS)
+
+
+def test_an_empty_sentence_has_a_tree_of_one_word():
+    (beam,) = search(Table(0), [[EOS]], [5], 3)
+    assert beam
+    for each in beam:
+        assert rebuilt(symbols(each), ["a"]).leaves() == ["a"]
+
+
 def test_a_label_of_both_kinds_is_what_it_more_often_is():
     """VBDI has the counts of IcePaHC: 32,823 parts of speech and 66 constituents."""
     target = [*SPECIAL, "NP", "/NP", "VBDI", "/VBDI", "N"]

@@ -36,17 +36,17 @@ def initialise(module: nn.Module, scheme: str) -> None:
 def _initialise_attention(attention: MultiHeadAttention, scheme: str) -> None:
     nn.init.xavier_uniform_(attention.output.weight)
     nn.init.zeros_(attention.output.bias)
+    k, v = attention.num_heads * attention.d_k, attention.num_heads * attention.d_v
     if attention.encoder_decoder:
-        projections = [attention.query, attention.key_value]
+        projections = [(attention.query, [k]), (attention.key_value, [k, v])]
     else:
-        projections = [attention.query_key_value]
-    for projection in projections:
+        projections = [(attention.query_key_value, [k, k, v])]
+    for projection, widths in projections:
         if scheme == "paper":
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
             continue
-        width_k = attention.num_heads * attention.d_k
-        for part in projection.weight.split(width_k):
+        for part in projection.weight.split(widths):
             nn.init.xavier_uniform_(part, gain=1 / math.sqrt(2))
 
 

@@ -110,9 +110,23 @@ class EnsembleScorer:
 
     def step(self, tokens: Tensor) -> Iterator[Scores]:
         """Logs of the sums of the models' probabilities."""
-        for chunks in zip(*(s.step(tokens) for s in self.scorers), strict=True):
-            p = sum(chunk.logits.softmax(dim=1, dtype=torch.float32) for chunk in chunks)
-            yield Scores(chunks[0].rows, p.clamp_min_(torch.finfo(p.dtype).tiny).log_())
+        models = [scorer.step(tokens) for scorer in self.scorers]
+        chunks = [next(model) for model in models]  # the models may divide the rows differently
+        start = 0
+        while start < tokens.numel():
+            stop = min(chunk.rows.stop for chunk in chunks)
+            p = torch.stack(
+                [
+                    logits[start - rows.start : stop - rows.start].softmax(1, dtype=torch.float32)
+                    for rows, logits, _ in chunks
+                ]
+            ).sum(dim=0)
+            yield Scores(slice(start, stop), p.clamp_min_(torch.finfo(p.dtype).tiny).log_())
+            chunks = [
+                next(model, chunk) if chunk.rows.stop == stop else chunk
+                for model, chunk in zip(models, chunks, strict=True)
+            ]
+            start = stop
 
     def reorder(self, parents: Tensor) -> None:
         """See ``ModelScorer``."""

@@ -51,7 +51,7 @@ class TreeTokens(NamedTuple):
         symbols, tell: each constituent has its ``/X``.
 
         Raises:
-            ValueError: no target symbol closes a constituent.
+            ValueError: no target symbol closes a constituent, or no source symbol begins a word.
         """
         numbers = {symbol: i for i, symbol in enumerate(target) if i >= num_special}
         closing = torch.zeros(len(target), dtype=torch.int64)
@@ -66,6 +66,8 @@ class TreeTokens(NamedTuple):
         is_word = ~is_closing & closing.eq(0)
         is_word[:num_special] = False
         begins_word = torch.tensor([symbol.startswith("▁") for symbol in source])
+        if not begins_word.any():
+            raise ValueError("no source symbol begins with ▁, as words do in sentencepiece")
         return cls(begins_word, closing, is_closing, is_word, eos)
 
 
@@ -88,7 +90,7 @@ class TreeScorer:
         self.closing, self.is_closing, self.is_word = (
             each.to(device) for each in (tokens.closing, tokens.is_closing, tokens.is_word)
         )
-        words = tokens.begins_word.to(device)[source].sum(dim=1, keepdim=True)
+        words = tokens.begins_word.to(device)[source].sum(dim=1, keepdim=True).clamp_min(1)
         # Of each hypothesis, [B, k]: words without a part of speech, tokens that may still come,
         # and the number of open constituents; [B, k, _DEEPEST]: the tokens that close these.
         self.words, self.room, self.depth = words, max_lengths.unsqueeze(1) + 1, words * 0
