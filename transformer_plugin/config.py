@@ -21,6 +21,13 @@ else:
     Initialisation = ChoiceEnum(["paper", "fairseq"])
     Fidelity = ChoiceEnum(list(FIDELITIES))
 
+# Fields that may change while a model is trained: its parameters keep their meaning.
+OF_TRAINING = frozenset({
+    *("dropout", "attention_dropout", "activation_dropout", "label_smoothing"),
+    *("initialisation", "fidelity", "checkpoint_activations"),
+    *("max_source_positions", "max_target_positions"),
+})  # fmt: skip
+
 
 @dataclass
 class VaswaniConfig(FairseqDataclass):

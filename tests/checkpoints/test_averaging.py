@@ -146,6 +146,13 @@ def test_different_runs_are_refused(tmp_path):
         average([one, other])
 
 
+def test_a_run_that_went_on_with_another_dropout_is_one_run(tmp_path):
+    """The remedy for too little memory is to go on with --checkpoint-activations."""
+    one = write(tmp_path / "1.pt", 0, 1, dropout=0.1, checkpoint_activations=False)
+    other = write(tmp_path / "2.pt", 0, 2, dropout=0.2, checkpoint_activations=True)
+    assert average([one, other])["model"]
+
+
 def test_wrong_use_is_one_line(tmp_path, capsys):
     arguments = ["average", "--last", "2", "--checkpoints", str(tmp_path), "--output", "x.pt"]
     assert main(arguments) == 2

@@ -94,6 +94,28 @@ def test_a_recipe_that_is_told_to_end_lets_training_save(tmp_path, number):
     assert "train: settings changed since it was started; continuing from what" in output
 
 
+FULL = "checkpoint_last.pt: not written (No space left on device); /runs has 0.0 GiB free."
+FAILED = {  # what training says after the signal, and its status; then the status of the recipe
+    "a save that fails": (FULL, 1, 1),
+    "an error": ("RuntimeError: NCCL error", 1, 1),
+    "torchrun": ("torch.distributed.elastic.multiprocessing.api.SignalException: got 15", 1, 85),
+    "nothing": ("", 143, 85),
+}
+
+
+@pytest.mark.parametrize("message, status, expected", FAILED.values(), ids=FAILED)
+def test_training_that_fails_after_a_signal_has_not_saved(tmp_path, message, status, expected):
+    """A job that ends with 85 is queued again: with a full disk it would be for ever."""
+    script = TRAIN.replace("echo saved; exit 85", f'echo "{message}"; exit {status}')
+    process = training(tmp_path, **recipes(tmp_path, fairseq_train=script), GOES_ON="1")
+    until((tmp_path / "pid").exists)
+    os.kill(process.pid, signal.SIGTERM)
+    output = process.communicate(timeout=30)[0]
+    assert process.returncode == expected, output
+    assert (message in output) == (expected == 1)
+    assert ("was stopped by SIGTERM" in output) == (expected == 85)
+
+
 def test_no_stage_begins_after_an_interruption(tmp_path):
     """A signal that comes before the first command has started."""
     env = recipes(tmp_path, fairseq_train=TRAIN)

@@ -2,6 +2,7 @@
 
 import resource
 import shutil
+from pathlib import PurePosixPath
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from fairseq import checkpoint_utils
 from fairseq_commands import train
 
 from transformer_plugin.checkpoint_error import CheckpointError
+from transformer_plugin.checkpoints import safe_loading
 from transformer_plugin.training.last_good import finished_updates, newest_good
 
 FLAGS = ("--max-update", 8, "--save-interval-updates", 2)
@@ -59,6 +61,48 @@ def test_whole_one_is_left_alone(run_folder):
     before = {p: p.stat().st_mtime_ns for p in run_folder.iterdir()}
     assert newest_good(run_folder / "checkpoint_last.pt") == run_folder / "checkpoint_last.pt"
     assert before == {p: p.stat().st_mtime_ns for p in run_folder.iterdir()}
+
+
+def unknown_type(state):
+    state["cfg"]["task"]["data"] = PurePosixPath("data")
+
+
+def wrong_setting(state):
+    state["cfg"]["model"]["dropout"] = "a third"
+
+
+@pytest.mark.parametrize("change", [unknown_type, wrong_setting])
+def test_a_whole_file_that_is_refused_is_left_alone(toy, run_folder, change):
+    """As one of a task of one's own, or of settings that have been edited since."""
+    for path in run_folder.glob("*.pt"):
+        state = torch.load(path, weights_only=False)
+        change(state)
+        torch.save(state, path)
+    before = {path: path.read_bytes() for path in run_folder.glob("*.pt")}
+    done = train(toy / "data-bin", run_folder, *FLAGS, status=1)
+    assert "checkpoint_last.pt: refused" in done.stderr and "Traceback" not in done.stderr
+    assert {path: path.read_bytes() for path in run_folder.iterdir() if path in before} == before
+    assert not list(run_folder.glob("*.broken"))
+
+
+def test_a_file_for_which_there_is_no_memory_is_left_alone(run_folder, monkeypatch):
+    def load(*_args, **_options):
+        raise RuntimeError("unable to mmap 9 bytes from file <x>: Cannot allocate memory (12)")
+
+    monkeypatch.setattr(torch, "load", load)
+    last = run_folder / "checkpoint_last.pt"
+    assert newest_good(last) == last and not list(run_folder.glob("*.broken"))
+    with pytest.raises(CheckpointError, match="needs more memory than there is"):
+        safe_loading.load(last)
+
+
+def test_a_damaged_checkpoint_of_another_run_is_left_alone(toy, run_folder, tmp_path):
+    last = run_folder / "checkpoint_last.pt"
+    cut_off(last)
+    names = sorted(run_folder.iterdir())
+    done = train(toy / "data-bin", tmp_path / "new", *FLAGS, "--restore-file", last, status=1)
+    assert f"{last}: not a whole checkpoint" in done.stderr and "Traceback" not in done.stderr
+    assert sorted(run_folder.iterdir()) == names
 
 
 def test_an_average_is_not_trained_on(run_folder):

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from transformer_plugin.training.mixed_precision import (
 )
 
 SIZES = [(40, 30), (7,), (300,), (11, 13)]
-MODEL = torch.nn.Module()  # only asked for where all weights lie in one vector
+MODEL = torch.nn.ParameterList(torch.zeros(size) for size in SIZES)
 
 
 def configuration(**changes):
@@ -53,6 +54,18 @@ def build_parameters():
         return [torch.nn.Parameter(torch.randn(size).bfloat16()) for size in SIZES]
 
     return build
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_masters_are_the_models_where_a_criterion_has_parameters_too(flat):
+    model = torch.nn.Linear(3, 2)
+    weights = [torch.rand(2, 3), torch.rand(2), torch.rand(4)]  # the last are the criterion's
+    masters = [torch.nn.Parameter(weight) for weight in weights]
+    if flat:
+        masters = {0: torch.nn.Parameter(torch.cat([weight.flatten() for weight in weights]))}
+    found = master_weights(SimpleNamespace(fp32_params=masters), model)
+    assert all(map(torch.equal, found, weights[:2])) and len(found) == 2
+    set_master_weights(SimpleNamespace(fp32_params=masters), model, [w + 1 for w in found])
 
 
 def updates(optimizer, params, number, seed=1, clip=0.0):

@@ -1,13 +1,27 @@
 """A run that a signal stops says what is saved of it."""
 
 import logging
+import signal
 from types import SimpleNamespace
 
 import pytest
 from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import CheckpointConfig
 
-from transformer_plugin.training import protection
+from transformer_plugin.training import interruption, protection
+
+
+def test_ctrl_c_is_left_to_the_recipe_that_ignores_it_for_training():
+    """It reaches training as one SIGTERM, so a third Ctrl-C does not interrupt the save."""
+    before = {number: signal.getsignal(number) for number in interruption.SIGNALS}
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        interruption.listen()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) is interruption._handle
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,10 @@ _LAYOUT = {  # the parts of a checkpoint; each may be None
 }
 
 
+class NotFinite(ValueError):
+    """Weights are inf or nan."""
+
+
 def check_contents(state: Any, size: int, check_weights: bool = True) -> None:
     """Checks everything except the settings (see ``settings_check``).
 
@@ -54,7 +58,7 @@ def check_contents(state: Any, size: int, check_weights: bool = True) -> None:
     weights = (state.get("model") or {}) if check_weights else {}
     broken = [name for name, w in weights.items() if w.is_floating_point() and not _finite(w)]
     if broken:
-        raise ValueError(
+        raise NotFinite(
             f"{len(broken)} tensors hold inf or nan, the first is {broken[0]}: training diverged;"
             " use an earlier checkpoint, and continue with a lower --lr or more --warmup-updates"
         )

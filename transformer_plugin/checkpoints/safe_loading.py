@@ -15,8 +15,8 @@ from typing import IO, Any
 
 import torch
 
-from ..checkpoint_error import CheckpointError
-from .contents_check import check_contents
+from ..checkpoint_error import CheckpointError, DamagedCheckpoint
+from .contents_check import NotFinite, check_contents
 from .pickled_names import UnknownName, check_names
 from .replacement_classes import REPLACEMENTS
 from .settings_check import check_registered, check_settings
@@ -42,7 +42,9 @@ def load(
 
     Raises:
         FileNotFoundError: there is no such file.
-        CheckpointError: the file is damaged, or holds objects that are not known to be harmless.
+        DamagedCheckpoint: the file is damaged, or weights are inf or nan.
+        CheckpointError: it holds objects that are not known to be harmless, or does not fit into
+            memory.
     """
     name = file if isinstance(file, str | Path) else getattr(file, "name", file)
     mmap = mmap and zipfile.is_zipfile(file)
@@ -53,7 +55,8 @@ def load(
         if registered:
             check_registered(state)
     except ValueError as error:
-        raise CheckpointError(f"{name}: refused: {error}") from None
+        kind = DamagedCheckpoint if isinstance(error, NotFinite) else CheckpointError
+        raise kind(f"{name}: refused: {error}") from None
     return state
 
 
@@ -66,6 +69,15 @@ def load_header(path: Path) -> dict[str, Any]:
     """
     state = load(path, mmap=True, check_weights=False)
     return {name: state[name] for name in state.keys() - {"model", "last_optimizer_state"}}
+
+
+def damaged_part(path: Path) -> str | None:
+    """The first part of a zip archive, torch's format since 1.6, whose CRC-32 is wrong; torch does
+    not look."""
+    if not zipfile.is_zipfile(path):
+        return None
+    with zipfile.ZipFile(path) as archive:
+        return archive.testzip()
 
 
 def _unpickled(file: str | Path | IO[bytes], name: object, **options: Any) -> tuple[Any, int]:
@@ -82,17 +94,19 @@ def _unpickled(file: str | Path | IO[bytes], name: object, **options: Any) -> tu
     except OSError as error:
         if error.errno != errno.EINVAL:  # torch's error for an archive without an end
             raise
-        raise CheckpointError(_damaged(name, "its end is missing")) from None
+        raise _damaged(name, "its end is missing") from None
     except torch.cuda.OutOfMemoryError:
         raise
     except MemoryError:
-        raise CheckpointError(f"{name}: refused: it needs more memory than there is") from None
+        raise _too_large(name) from None
     except UnknownName as error:
-        raise CheckpointError(_unknown(name, str(error))) from None
+        raise _unknown(name, str(error)) from None
     except pickle.UnpicklingError as error:
-        raise CheckpointError(_explain(name, str(error))) from None
+        raise _explained(name, str(error)) from None
     except Exception as error:  # a damaged pickle can raise anything
-        raise CheckpointError(_damaged(name, str(error) or type(error).__name__)) from None
+        if "allocate memory" in str(error):  # torch's RuntimeError
+            raise _too_large(name) from None
+        raise _damaged(name, str(error) or type(error).__name__) from None
 
 
 def _allowed() -> list[type]:
@@ -112,7 +126,7 @@ def _only_harmless_types() -> Iterator[None]:
         torch.serialization.add_safe_globals(before)
 
 
-def _explain(name: object, message: str) -> str:
+def _explained(name: object, message: str) -> CheckpointError:
     refused = re.search(r"GLOBAL ([\w.]+)", message) or re.search(r"of type (\S+)", message)
     if refused is None:
         reason = re.search(r"WeightsUnpickler error: (.+)", message)
@@ -120,16 +134,20 @@ def _explain(name: object, message: str) -> str:
     return _unknown(name, refused.group(1))
 
 
-def _unknown(name: object, asked: str) -> str:
-    return (
+def _unknown(name: object, asked: str) -> CheckpointError:
+    return CheckpointError(
         f"{name}: refused, because it holds {asked}, which is not a type of a fairseq"
         " checkpoint and could run code; none of it was executed. Get the checkpoint from a"
         " source you trust, saved without that type"
     )
 
 
-def _damaged(name: object, reason: str) -> str:
-    return (
+def _too_large(name: object) -> CheckpointError:
+    return CheckpointError(f"{name}: refused: it needs more memory than there is")
+
+
+def _damaged(name: object, reason: str) -> DamagedCheckpoint:
+    return DamagedCheckpoint(
         f"{name}: not a whole checkpoint ({' '.join(reason.splitlines()[:1])}); it is truncated"
         " or another kind of file: use an older checkpoint of the run"
     )

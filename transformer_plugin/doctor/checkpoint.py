@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from fairseq import checkpoint_utils
 from ..checkpoints.dictionaries import dictionary_symbols
 from ..checkpoints.fairseq_loading import protect_loading
 from ..checkpoints.num_updates import num_updates
-from ..checkpoints.safe_loading import load
+from ..checkpoints.safe_loading import damaged_part, load
 from ..checkpoints.settings_check import check_registered
 from ..checkpoints.shape_check import check_shapes
 from ..config import is_plugins
@@ -28,7 +27,7 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
     except (OSError, ValueError) as error:
         yield Finding(PROBLEM, str(error))
         return
-    if damaged := _damaged_part(path):
+    if damaged := damaged_part(path):
         text = f"{path}: damaged: {damaged} does not have the checksum that the file gives"
         yield Finding(PROBLEM, text, "use another checkpoint of the run")
         return
@@ -63,15 +62,6 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
         )
     if data is not None and ours and registered:
         yield from _with_data(path, state, data)
-
-
-def _damaged_part(path: Path) -> str | None:
-    """The first part of a zip archive, torch's format since 1.6, whose CRC-32 is wrong; torch does
-    not look."""
-    if not zipfile.is_zipfile(path):
-        return None
-    with zipfile.ZipFile(path) as archive:
-        return archive.testzip()
 
 
 def _arch(state: dict[str, Any]) -> str:

@@ -11,6 +11,8 @@ _TAIL = 1 << 16  # bytes that are searched
 _USAGE = re.compile(r"^usage: ", re.MULTILINE)
 _LAUNCHER = re.compile(r"^[EWI]\d{4} .*elastic.*", re.MULTILINE | re.DOTALL)  # torchrun's messages
 _KILLED = re.compile(r"Root Cause.*?rank +: (\d+).*?traceback +: (Signal [^\n]+)", re.DOTALL)
+_STOPPED = re.compile(r"(?:\w+\.)*(?:SignalException|KeyboardInterrupt)\b")
+_NOT_SAVED = ": not written ("  # of training/atomic_checkpoints.py
 _KILLED_RANK = re.compile(r"rank \d+: Signal ")  # from failure_message
 _EXCEPTION = re.compile(r"^(?:\[rank\d+\]: ?)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")
 # A logger's messages, and warnings.
@@ -21,6 +23,14 @@ def is_crash(message: str) -> bool:
     """Whether a ``failure_message`` is an exception, a killed process or empty. Any other is a
     refusal, which would occur again."""
     return not message or bool(_EXCEPTION.match(message) or _KILLED_RANK.match(message))
+
+
+def is_stop(message: str) -> bool:
+    """Whether the ``failure_message`` of a command that got a signal to stop tells of nothing else;
+    launchers end with a status and a message of their own then."""
+    if _STOPPED.match(message) or _KILLED_RANK.match(message):
+        return True
+    return not _EXCEPTION.match(message) and _NOT_SAVED not in message
 
 
 def failure_message(log: Path, start: int) -> str:

@@ -84,10 +84,10 @@ class Supervisor:
 
     @property
     def status(self) -> int:
-        """The command's exit status; 128 plus the number of the signal that killed it; or
-        INTERRUPTED if it failed after a signal to stop."""
+        """The command's exit status; or 128 plus the number of the signal that killed it, or
+        INTERRUPTED if a signal to stop was passed on before."""
         assert self._process is not None
         status: int = self._process.returncode
-        if status and self.interrupted:
+        if status < 0 and self.interrupted:
             return INTERRUPTED
         return status if status >= 0 else 128 - status

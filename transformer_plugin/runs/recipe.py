@@ -14,7 +14,7 @@ from ..files import remove_unfinished, shown_path
 from ..lock import DATA_LOCK, file_lock
 from . import manifest
 from .done_file import DoneFile
-from .failure import is_crash
+from .failure import is_crash, is_stop
 from .output import run
 from .plan import Command
 from .process import Supervisor
@@ -110,6 +110,8 @@ class Recipe:
                 return INTERRUPTED
             message = run(self.supervisor, command)
             status = self.supervisor.status
+            if status and self.supervisor.interrupted and is_stop(message):
+                status = INTERRUPTED
             if status:
                 self._tell_failure(command, status, message)
                 if command.resumes:

@@ -13,21 +13,13 @@ from fairseq.tasks.translation import TranslationTask
 
 from ..checkpoint_error import CheckpointError
 from ..checkpoints.safe_loading import load
-from ..config import is_plugins
+from ..config import OF_TRAINING, is_plugins
 from ..dictionary_file import load_dictionary
 
 _REMEDY = (
     "prepare the data with the base model's dictionaries: BASE=CHECKPOINT recipes/prepare.sh, or"
     " fairseq-preprocess --srcdict --tgtdict"
 )
-
-
-# Settings of the plugin's model that may change when it is fine-tuned.
-_OF_TRAINING = {
-    *("_name", "dropout", "attention_dropout", "activation_dropout", "label_smoothing"),
-    *("initialisation", "fidelity", "checkpoint_activations"),
-    *("max_source_positions", "max_target_positions"),
-}
 
 
 def check_base(path: str, cfg: Any, task: FairseqTask) -> None:
@@ -66,7 +58,7 @@ def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> 
     base = (state.get("cfg") or {}).get("model") or {}
     if not is_plugins(base) or not is_plugins(own):
         return
-    names = (base.keys() & own.keys()) - _OF_TRAINING
+    names = (base.keys() & own.keys()) - OF_TRAINING - {"_name"}
     differ = sorted(name for name in names if str(base[name]) != str(own[name]))
     if differ:
         theirs = ", ".join(f"{name} {base[name]}" for name in differ)

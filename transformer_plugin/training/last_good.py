@@ -7,9 +7,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from ..checkpoint_error import CheckpointError
+from ..checkpoint_error import CheckpointError, DamagedCheckpoint
 from ..checkpoints.num_updates import num_updates
-from ..checkpoints.safe_loading import load
+from ..checkpoints.safe_loading import damaged_part, load
 
 logger = logging.getLogger(__name__)
 
@@ -17,9 +17,10 @@ logger = logging.getLogger(__name__)
 def newest_good(last: Path) -> Path:
     """The checkpoint to resume from.
 
-    It is ``last`` if that is undamaged or missing. If ``last`` is broken, it is the newest
-    undamaged checkpoint in the same folder that training can resume from, or ``last`` if there is
-    none. Broken files are renamed to ``NAME.broken``, and a warning is logged.
+    It is ``last`` if that is undamaged, missing, or refused for what it holds. If ``last`` is
+    damaged, it is the newest undamaged checkpoint in the same folder that training can resume from,
+    or ``last`` if there is none. Damaged files are renamed to ``NAME.broken``, and a warning is
+    logged.
 
     Raises:
         CheckpointError: ``last`` is a folder.
@@ -64,14 +65,13 @@ def set_aside(path: Path, why: str) -> Path:
 def _set_aside_if_broken(path: Path) -> bool:
     try:
         _contents(path)
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                damaged = archive.testzip()
-            if damaged is not None:
-                raise CheckpointError(f"{path}: the checksum of {damaged} in it is wrong")
-    except (CheckpointError, zipfile.BadZipFile) as error:
+        if part := damaged_part(path):
+            raise DamagedCheckpoint(f"{path}: the checksum of {part} in it is wrong")
+    except (DamagedCheckpoint, zipfile.BadZipFile) as error:
         logger.warning("%s. It is renamed to %s", error, set_aside(path, "broken"))
         return True
+    except CheckpointError:  # a whole file; whoever loads it gets the reason
+        pass
     return False
 
 

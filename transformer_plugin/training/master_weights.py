@@ -21,11 +21,12 @@ def master_weights(optimizer: Any, model: nn.Module) -> list[Tensor]:
         optimizer: the optimizer of fairseq's trainer.
     """
     masters = getattr(optimizer, "fp32_params", [])
-    if not isinstance(masters, dict):
-        return [master.data for master in masters]
-    (flat,) = masters.values()  # all weights in one vector, on one device
     shapes = [p.shape for p in _trained(model)]
-    parts = flat.data.split([shape.numel() for shape in shapes])
+    if not isinstance(masters, dict):  # those of a criterion follow the model's
+        return [master.data for master in masters[: len(shapes)]]
+    (flat,) = masters.values()  # all weights in one vector, on one device
+    sizes = [shape.numel() for shape in shapes]
+    parts = flat.data[: sum(sizes)].split(sizes)
     return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import sys
 from pathlib import Path
@@ -69,6 +70,9 @@ def roll_back(
         f"update {max(good)[0]}" if good else "its start",
         precision,
     )
+    for loader in multiprocessing.active_children():  # they hold the lock of the run, too
+        loader.kill()
+        loader.join()
     logging.shutdown()
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, *command[1:]])

@@ -76,8 +76,8 @@ class SafeTrainer(Trainer):
     def load_checkpoint(
         self, filename: str, reset_optimizer: bool = False, *rest: Any, **options: Any
     ) -> Any:
-        """Loads ``filename``, or the newest whole checkpoint if it is the last one and broken."""
-        if Path(filename).name == "checkpoint_last.pt":
+        """Loads ``filename``, or the run's newest whole one if it is the last one and damaged."""
+        if Path(filename).resolve() == (self._folder / "checkpoint_last.pt").resolve():
             good = str(newest_good(Path(filename))) if self.data_parallel_rank == 0 else ""
             if self.data_parallel_world_size > 1:
                 good = distributed_utils.broadcast_object(
