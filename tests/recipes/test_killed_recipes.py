@@ -112,7 +112,7 @@ def test_training_that_fails_after_a_signal_has_not_saved(tmp_path, message, sta
     os.kill(process.pid, signal.SIGTERM)
     output = process.communicate(timeout=30)[0]
     assert process.returncode == expected, output
-    assert (message in output) == (expected == 1)
+    assert not message or (message in output) == (expected == 1)
     assert ("was stopped by SIGTERM" in output) == (expected == 85)
 
 
