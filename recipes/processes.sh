@@ -34,13 +34,14 @@ find_gpus
 ((gpus)) || device_flags+=(--cpu)
 devices=$((GPUS * NODES))
 ((devices > 1 || gpus < 2)) || device_flags+=(--distributed-world-size 1)  # fairseq takes all GPUs
-if ((devices > 1)); then
+if ((devices > 1)) || [[ $LAUNCHER == srun ]]; then  # Slurm signals only what srun starts
     # fairseq's defaults, NCCL and DDP that overlaps with the backward pass, need GPUs.
     ((gpus)) || device_flags+=(--distributed-backend gloo --ddp-backend legacy_ddp)
     case $LAUNCHER in
         torchrun) launch=(torchrun --nnodes "$NODES" --node-rank "$NODE_RANK" --nproc-per-node "$GPUS"
             --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" --no-python) ;;
-        srun) launch=(srun --nodes "$NODES" --ntasks-per-node "$GPUS" --kill-on-bad-exit=1) ;;
+        # --wait: seconds from the end of a task to that of all; a stopped task ends with 85.
+        srun) launch=(srun --nodes "$NODES" --ntasks-per-node "$GPUS" --kill-on-bad-exit=0 --wait=60) ;;
         *) die "LAUNCHER is '$LAUNCHER': expected torchrun or srun" ;;
     esac
     launch+=("$REPO/recipes/worker.sh")

@@ -12,11 +12,16 @@ from fake_programs import PLUGIN
 from recipe_environment import REPO, environment
 
 FAKES = {
-    # srun: as many tasks as asked for on each node, one after another in number.
+    # srun: as many tasks as asked for on each node, one after another in number. With
+    # --kill-on-bad-exit=1, its default, the end of one that fails is the end of all.
     "srun": """
-nodes=1 tasks=1
+nodes=1 tasks=1 kill=1
 while [[ $1 == --* ]]; do
-    case $1 in --nodes) nodes=$2; shift ;; --ntasks-per-node) tasks=$2; shift ;; esac
+    case $1 in
+        --nodes) nodes=$2; shift ;;
+        --ntasks-per-node) tasks=$2; shift ;;
+        --kill-on-bad-exit=0) kill=0 ;;
+    esac
     shift
 done
 export SLURM_NTASKS=$((nodes * tasks))
@@ -24,7 +29,12 @@ for ((i = 0; i < SLURM_NTASKS; i++)); do
     SLURM_PROCID=$i SLURM_LOCALID=$((i % tasks)) "$@" &
 done
 worst=0
-for job in $(jobs -p); do wait "$job" || { status=$?; ((status <= worst)) || worst=$status; }; done
+for ((i = 0; i < SLURM_NTASKS; i++)); do
+    status=0
+    wait -n || status=$?
+    ((status <= worst)) || worst=$status
+    ((status == 0 || kill == 0)) || kill -KILL $(jobs -p)
+done
 exit "$worst"
 """,
     "scontrol": """
@@ -33,7 +43,7 @@ echo "$*" >> "$FAKE/scontrol"
 """,
     # fairseq-train: saves and ends with 85 on SIGUSR1, or ends with FAKE_STATUS.
     "fairseq-train": """
-trap 'touch "$FAKE/saved"; exit 85' USR1
+trap '((RANK)) || { sleep 1; touch "$FAKE/saved"; }; exit 85' USR1
 echo "$MASTER_ADDR $MASTER_PORT $*" > "$FAKE/task${RANK}"
 echo $$ > "$FAKE/pid${RANK}"
 while [[ -z ${FAKE_STATUS:-} ]]; do sleep 0.05; done
@@ -65,7 +75,7 @@ def job(small_data, tmp_path):
             "SLURM_JOB_NODELIST": "node[7-8]",
         }
         runs = {"FAKE": str(tmp_path), "RUNS": str(tmp_path / "runs"), "VOCAB_SIZE": "500"}
-        fakes = environment(**runs, **files, **slurm, **knobs)
+        fakes = environment(**(runs | files | slurm | knobs))
         fakes["PATH"] = f"{tmp_path / 'bin'}:{fakes['PATH']}"
         copy = tmp_path / "slurm_script"
         copy.write_bytes((REPO / "recipes/slurm.sbatch").read_bytes())
@@ -107,6 +117,28 @@ def test_a_job_that_is_told_to_end_saves_and_is_queued_again(job, tmp_path):
     assert process.returncode == 85 and "job 1234567 is queued again" in output
     assert "requeue 1234567" in (tmp_path / "scontrol").read_text().splitlines()
     assert (tmp_path / "saved").exists() and not (tmp_path / "after").exists()
+
+
+def test_a_job_of_one_gpu_gets_the_signal_too(job, tmp_path):
+    """Slurm's --signal goes to what srun has started, not to the script."""
+    process = job(SLURM_NNODES="1", SLURM_NTASKS_PER_NODE="1")
+    pid = tmp_path / "pid0"
+    while not (pid.exists() and pid.read_text()):
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.05)
+    os.kill(int(pid.read_text()), signal.SIGUSR1)
+    assert process.wait(timeout=60) == 85
+    words = (tmp_path / "task0").read_text().split()
+    assert words[words.index("--distributed-world-size") + 1] == "1"
+    assert "requeue 1234567" in (tmp_path / "scontrol").read_text().splitlines()
+
+
+def test_slurm_is_asked_for_what_the_script_relies_on():
+    lines = (REPO / "recipes/slurm.sbatch").read_text().splitlines()
+    asked = [line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH ")]
+    assert {"--signal=USR1@180", "--requeue", "--open-mode=append"} <= set(asked)
+    given = dict(word.removeprefix("--").split("=") for word in asked if "=" in word)
+    assert given["ntasks-per-node"] == given["gpus-per-node"]
 
 
 def test_a_job_that_fails_is_not_queued_again(job, tmp_path):

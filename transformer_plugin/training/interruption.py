@@ -45,3 +45,11 @@ def requested(device: torch.device) -> str | None:
     count = torch.tensor([1 if name else 0], device=device)
     distributed.all_reduce(count)
     return name or ("a signal to another process of the job" if count.item() else None)
+
+
+def wait_for_all(device: torch.device) -> None:
+    """Returns when every process of the job has called it."""
+    if distributed.is_initialized():
+        distributed.all_reduce(torch.zeros(1, device=device))
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)

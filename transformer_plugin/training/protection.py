@@ -15,7 +15,7 @@ from fairseq.trainer import Trainer
 from ..exit_status import INTERRUPTED
 from . import early_stopping
 from .atomic_checkpoints import write_atomically
-from .interruption import requested
+from .interruption import requested, wait_for_all
 from .interval_checkpoints import saving_each_interval
 from .trainer import SafeTrainer
 
@@ -54,6 +54,7 @@ def _stopping_on_signals(validate_and_save: Callable[..., Any]) -> Callable[...,
             if epoch_itr.end_of_epoch():
                 trainer.lr_step(epoch_itr.epoch, losses[0])  # as fairseq would do next
             checkpoint_utils.save_checkpoint(cfg.checkpoint, trainer, epoch_itr, None)
+            wait_for_all(trainer.device)  # a launcher may end all processes soon after the first
             logger.info(
                 "%s: training has stopped after update %d, which is %s (exit code %d)",
                 signal,
