@@ -25,6 +25,7 @@ from whole_process import whole_process
 
 REPO = Path(__file__).resolve().parent.parent
 RUN = REPO / "runs/multi30k_en_de"
+AVERAGED = RUN / "checkpoints/averaged.pt"
 DEFAULT = {"cpu": ["fp32", "bf16", "int8"], "cuda": ["fp32", "fp16", "bf16"]}
 STOCK = {"cpu": "fp32", "cuda": "fp16"}  # its fastest precision
 CTRANSLATE2 = {"cpu": ["fp32", "int8"], "cuda": ["fp16", "int8"]}
@@ -34,7 +35,7 @@ def parse_arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument(
-        "--path", nargs="+", type=Path, default=[RUN / "averaged.pt"], metavar="CKPT.pt",
+        "--path", nargs="+", type=Path, default=[AVERAGED], metavar="CKPT.pt",
         help="of the plugin; several are an ensemble, which only it and stock have",
     )  # fmt: skip
     parser.add_argument("--data-bin", type=Path, default=RUN / "data-bin")

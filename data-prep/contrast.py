@@ -31,8 +31,8 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=SIZES["test"], help="of the test set"
                         " (default %(default)s, all)")  # fmt: skip
     args = parser.parse_args()
-    if args.sentences < 1:
-        raise BadInput("expected --sentences of at least 1")
+    if not 1 <= args.sentences <= SIZES["test"]:
+        raise BadInput(f"expected --sentences from 1 to {SIZES['test']}, the size of the test set")
     text = table(args.seed, args.sentences)
     with atomic_write(args.output) as file:
         file.write(text)

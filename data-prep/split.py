@@ -3,8 +3,9 @@
     python data-prep/split.py PREFIX --source en --target de --output FOLDER
     TRAIN=FOLDER/train VALID=FOLDER/valid TEST=FOLDER/test recipes/prepare.sh EXPERIMENT
 
-All translations of a source sentence (ignoring case and outer spaces) go to the same split, so that
-no sentence of valid and test is in train; valid and test keep the first of them.
+All translations of a source sentence (ignoring case, extra spaces and Unicode's forms of a letter)
+go to the same split, so that no source sentence of valid and test is in train; valid and test keep
+the first of them.
 The same seed gives the same files.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+import unicodedata
 from pathlib import Path
 
 from sources.user_files import copy_pairs, resolve
@@ -28,7 +30,8 @@ def split_pairs(pairs: list[Pair], valid: int, test: int, seed: int) -> dict[str
     """{split: pairs}; BadInput if there are not enough source sentences."""
     groups: dict[str, list[Pair]] = {}
     for pair in pairs:
-        groups.setdefault(pair[0].strip().casefold(), []).append(pair)
+        source = unicodedata.normalize("NFC", pair[0])
+        groups.setdefault(" ".join(source.split()).casefold(), []).append(pair)
     if len(groups) <= valid + test:
         raise BadInput(
             f"{len(groups):,} different source sentences are not enough for "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from corpus_files import PAIR, files_of
 
 
@@ -87,3 +89,20 @@ def test_several_files_follow_each_other(step, refused, tmp_path):
     ]
     (tmp_path / "b.de").write_text("one line\n")
     assert "b.en has 5 lines but" in refused("split", *flags)
+
+
+def test_two_ways_of_writing_a_sentence_are_one(step, tmp_path):
+    """Cleaning makes them one line, which would stand in train and in test."""
+    forms = ["Caf\u00e9 {}  now.", "Cafe\u0301 {} now.", "CAF\u00c9\u00a0{} now.\u00a0"]
+    lines = [form.format(number) for form in forms for number in range(40)]
+    for language in ("en", "de"):
+        (tmp_path / f"all.{language}").write_text("".join(f"{line}\n" for line in lines))
+    sizes = ("--valid", 10, "--test", 10)
+    result = step("split", tmp_path / "all", "--output", tmp_path / "out", *PAIR, *sizes)
+    assert result.returncode == 0, result.stderr
+    numbers = {
+        split: set(re.findall(r"\d+", (tmp_path / f"out/{split}.en").read_text()))
+        for split in ("train", "valid", "test")
+    }
+    assert [len(found) for found in numbers.values()] == [20, 10, 10]
+    assert len(set.union(*numbers.values())) == 40

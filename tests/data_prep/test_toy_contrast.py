@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 
 import pytest
-from conftest import DATA_PREP
+from fairseq_commands import REPO
 from german_sentences import ADJECTIVE, CHILD, MAN, MODAL, RELATIVE_MAN, TODAY, VERB, the
 
 from toy.contrast import mistakes
@@ -56,9 +56,9 @@ def test_the_mistakes_that_can_be_made(sentence, expected):
 
 
 def test_the_table_is_of_the_test_set(tmp_path):
-    command = [sys.executable, DATA_PREP / "contrast.py", "--output", tmp_path / "c.tsv"]
+    command = [sys.executable, REPO / "data-prep" / "contrast.py", "--output", tmp_path / "c.tsv"]
     subprocess.run(command, check=True, capture_output=True)
-    subprocess.run([sys.executable, DATA_PREP / "toy.py", "--output", tmp_path / "toy",
+    subprocess.run([sys.executable, REPO / "data-prep" / "toy.py", "--output", tmp_path / "toy",
                     "--train", "1", "--valid", "1"], check=True, capture_output=True)  # fmt: skip
     texts = [(tmp_path / f"toy/test.{side}").read_text().splitlines() for side in ("en", "de")]
     test = dict(zip(*texts, strict=True))
@@ -69,3 +69,12 @@ def test_the_table_is_of_the_test_set(tmp_path):
     counts = Counter(row[3] for row in rows)
     assert set(counts) == {"gender", "case", "number", "position"} and min(counts.values()) > 100
     assert len({tuple(row[:3]) for row in rows}) == len(rows)
+
+
+def test_more_sentences_than_the_test_set_has_are_refused(tmp_path):
+    command = [sys.executable, REPO / "data-prep" / "contrast.py", "--output", tmp_path / "c.tsv"]
+    done = subprocess.run(
+        [*command, "--sentences", "501"], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "from 1 to 500, the size of the test set" in done.stderr
+    assert not (tmp_path / "c.tsv").exists()

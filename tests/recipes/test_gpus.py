@@ -9,6 +9,8 @@ import pytest
 import torch
 from fake_programs import recipes
 
+from transformer_plugin.runs.plan import parse_plan
+
 CPU, T4, H100, EIGHT = "0 fp32 0", "1 fp16 14", "1 bf16 79", "8 bf16 79"
 TF32 = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1"
 
@@ -87,3 +89,14 @@ def test_torch_reads_the_variable_for_tf32():
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.stdout == "True\n", done.stderr
     assert not torch.backends.cuda.matmul.allow_tf32
+
+
+def test_the_precision_of_products_is_a_setting_of_a_stage():
+    """With another PRECISION a finished stage is done again; with another port it is not."""
+    tf32, port = ("--env", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1"), ("--env", "MASTER_PORT=1")
+    stages = [
+        parse_plan([str(len(words)), *words])[0].settings
+        for env in ((), tf32, port)
+        for words in [["generate", *env, "--", "fairseq-generate", "data"]]
+    ]
+    assert stages[0] == stages[2] != stages[1]

@@ -44,7 +44,7 @@ def test_every_command_of_a_run_is_printed_and_parses(experiment, knobs, monkeyp
             assert numbers == paper.get(knobs.get("ROW"), (DROPOUTS.get(experiment, 0.1), 0.1))
         else:
             alpha = {"multi30k_en_de": 1.2}.get(experiment, 0.6)
-            beam = 5 if experiment == "multi30k_wu2021" else 4
+            beam = 5 if experiment in ("multi30k_wu2021", "iwslt14_de_en") else 4
             assert (cfg.generation.beam, cfg.generation.lenpen) == (beam, alpha)
             assert cfg.dataset.gen_subset == ("valid" if experiment == "table3" else "test")
 

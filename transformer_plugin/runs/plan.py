@@ -7,6 +7,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+_CHANGES_RESULTS = {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"}  # PRECISION=fp32 on a GPU
+
 
 @dataclass
 class Command:
@@ -58,6 +60,13 @@ class Command:
         if self.log is not None:
             return f"{line} 2>&1 | tee {shlex.quote(str(self.log))}"
         return line if self.stdout is None else f"{line} > {shlex.quote(str(self.stdout))}"
+
+    @property
+    def settings(self) -> str:
+        """What determines the result: the command line, and variables other than those of how it
+        is launched."""
+        variables = [f"{n}={v} " for n, v in self.variables.items() if n in _CHANGES_RESULTS]
+        return "".join(variables) + self.line
 
     def __str__(self) -> str:
         """The command line with its variables, as it can be pasted into a shell."""

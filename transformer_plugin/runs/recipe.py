@@ -73,7 +73,7 @@ class Recipe:
         last = commands[-1]
         assert last.output is not None
         self._lock_data(locks)
-        settings = {"commands": [self._movable(command.line) for command in commands]}
+        settings = {"commands": [self._movable(command.settings) for command in commands]}
         try:
             done_file = DoneFile(self.folder, last.stage, settings, last.inputs, last.ignored)
         except FileNotFoundError as error:

@@ -48,15 +48,18 @@ def split_hyphens(lines: list[str]) -> list[str]:
     return [_HYPHEN.sub(r"\1 ##AT##-##AT## \2", line) for line in lines]
 
 
-def tokenised_bleu(hypotheses: list[str], references: list[str]) -> tuple[float, str]:
-    """Step 4: case-sensitive BLEU of tokenised text in per cent, and sacrebleu's signature."""
-    bleu = BLEU(tokenize="none", force=True)
+def tokenised_bleu(
+    hypotheses: list[str], references: list[str], lowercase: bool = False
+) -> tuple[float, str]:
+    """Step 4: BLEU of tokenised text in per cent, and sacrebleu's signature. The script's is
+    case-sensitive."""
+    bleu = BLEU(tokenize="none", force=True, lowercase=lowercase)
     found = bleu.corpus_score(hypotheses, [references]).score
     return found, str(bleu.get_signature())
 
 
 def authors_scores(
-    hypotheses: list[str], references: list[str], language: str
+    hypotheses: list[str], references: list[str], language: str, lowercase: bool = False
 ) -> dict[str, dict[str, float | str]]:
     """Score and signature of ``tokenised``, ``compound_split`` and ``compound_split_quotes``."""
     ours = tokenise(normalise_punctuation(hypotheses), language)
@@ -70,6 +73,6 @@ def authors_scores(
     }
     found: dict[str, dict[str, float | str]] = {}
     for name, (left, right, changes) in variants.items():
-        value, signature = tokenised_bleu(left, right)
+        value, signature = tokenised_bleu(left, right, lowercase)
         found[name] = {"score": value, "signature": f"{signature}|moses:{language}{changes}"}
     return found

@@ -53,8 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="score.json")
     parser.add_argument("--set", help="the set of the reference, as test: others are refused")
     parser.add_argument("--language", default="de", help="language of the translations, for Moses")
-    parser.add_argument("--lowercase", action="store_true", help="ignore case, except in"
-                        " the authors' variants, which are case-sensitive")  # fmt: skip
+    parser.add_argument("--lowercase", action="store_true", help="ignore case")
     parser.add_argument(
         "--compound-split", action="store_true", help="also BLEU of the authors' get_ende_bleu.sh"
     )
@@ -92,7 +91,7 @@ def main(args: argparse.Namespace) -> None:
     if args.all or args.compound_split:
         refuse_split_hyphens(str(args.hypotheses), hypotheses)
         refuse_split_hyphens(str(args.reference), references)
-        variants = authors_scores(hypotheses, references, args.language)
+        variants = authors_scores(hypotheses, references, args.language, args.lowercase)
         if not args.all:
             variants = {"compound_split": variants["compound_split"]}
     if args.all:
