@@ -14,7 +14,7 @@ needs SOURCE TARGET ARCH
 : "${WARMUP_UPDATES:=4000}"  # section 5.3
 : "${LR_FACTOR:=1.0}"        # times the paper's schedule
 : "${DROPOUT:=}" "${LABEL_SMOOTHING:=}"  # empty: those of ARCH
-: "${UPDATE_TOKENS:=}"       # slots of an update; empty: one batch on each GPU
+: "${UPDATE_TOKENS:=}"       # padded tokens of an update; empty: one batch on each GPU
 : "${SAVE_UPDATES:=}"        # updates between checkpoints; empty: an epoch
 : "${AVERAGE:=5}"            # checkpoints kept for averaging, section 6.1
 : "${SEED:=1}"
@@ -42,7 +42,7 @@ update_freq=1
 if [[ -n $UPDATE_TOKENS ]]; then
     batch=$((MAX_TOKENS * devices))
     update_freq=$(((UPDATE_TOKENS + batch - 1) / batch))
-    note "$UPDATE_TOKENS slots an update = $MAX_TOKENS a batch x $devices devices x $update_freq" \
+    note "$UPDATE_TOKENS padded tokens an update = $MAX_TOKENS a batch x $devices devices x $update_freq" \
         "batches (--update-freq)"
 fi
 [[ -z $DROPOUT ]] || flags+=(--dropout "$DROPOUT")

@@ -15,8 +15,8 @@ RUN_DIR="$RUNS/table3/$ROW"
 : "${AVERAGE:=1}"             # no averaging
 : "${SAVE_UPDATES:=1000}"     # divides MAX_UPDATE: the last one is the end of training
 : "${VOCAB_SIZE:=37000}"     # section 5.1
-: "${MAX_TOKENS:=}"          # slots of a batch; empty: 4,096, or more on a GPU that has room
-: "${UPDATE_TOKENS:=32768}"  # 4,096 slots x the paper's 8 GPUs: about 25,000 tokens a side (5.1)
+: "${MAX_TOKENS:=}"          # padded tokens of a batch; empty: 4,096, or more on a GPU that has room
+: "${UPDATE_TOKENS:=32768}"  # 4,096 padded tokens x the paper's 8 GPUs: about 25,000 tokens a side (5.1)
 case $ROW in
     base | big) : "${ARCH:=vaswani_$ROW}" ;;
     A[1-4] | B[12] | C[1-7] | D[1-4] | E) : "${ARCH:=vaswani_table3_${ROW,,}}" ;;

@@ -38,7 +38,7 @@ def value(words, flag):
 
 
 @pytest.mark.parametrize(
-    "gpus, knobs, precision, slots, batches",
+    "gpus, knobs, precision, tokens, batches",
     [
         (CPU, {}, set(), 4096, 8),
         (T4, {}, {"--fp16"}, 8192, 4),
@@ -55,11 +55,11 @@ def value(words, flag):
     ],
 )
 def test_training_takes_the_precision_and_the_batch_of_the_gpu(
-    command, gpus, knobs, precision, slots, batches
+    command, gpus, knobs, precision, tokens, batches
 ):
     words = command("train", gpus, **knobs)
     assert {"--fp16", "--bf16", TF32} & set(words) == precision
-    assert value(words, "--max-tokens") == str(slots)
+    assert value(words, "--max-tokens") == str(tokens)
     assert value(words, "--update-freq") == str(batches)
     number = int(knobs.get("GPUS", gpus.split()[0]))
     assert ("torchrun" in words) == (number > 1) and ("--cpu" in words) == (number == 0)

@@ -18,7 +18,7 @@ def test_flags_pass_through():
 
 @pytest.mark.parametrize(("tokens", "batches"), [(4096, 8), (8192, 4), (5000, 7), (40_000, 1)])
 def test_an_update_holds_the_papers_batch_on_one_device(tokens, batches):
-    """32,768 slots, as tensor2tensor had on 8 GPUs."""
+    """32,768 padded tokens, as tensor2tensor had on 8 GPUs."""
     done = recipe("train.sh", "wmt14_en_de_base", "--dry-run", MAX_TOKENS=str(tokens))
     (words,) = commands(done.stdout)
     assert words[words.index("--update-freq") + 1] == str(batches)
