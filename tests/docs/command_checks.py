@@ -9,6 +9,7 @@ import re
 import runpy
 import subprocess
 import sys
+import venv
 from pathlib import Path
 from unittest import mock
 
@@ -124,6 +125,10 @@ def _check_subcommand(rest: list[str]) -> None:
 
 
 def _check_python(rest: list[str]) -> None:
+    if rest[:2] == ["-m", "venv"]:
+        with _understood(rest[1:]):
+            venv.main(rest[2:])
+        return
     if rest[:2] == ["-m", "pytest"]:
         missing = [w for w in rest[2:] if "/" in w and not (REPO / w.partition("::")[0]).exists()]
         if missing:
