@@ -17,8 +17,10 @@ def plain_functions():
         kernels = [operation.implementations for operation in operations]
         for operation in operations:
             operation.implementations = []
-        yield
-        for operation, found in zip(operations, kernels, strict=True):
-            operation.implementations = found
+        try:
+            yield
+        finally:
+            for operation, found in zip(operations, kernels, strict=True):
+                operation.implementations = found
 
     return without_kernels

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 from fairseq_commands import REPO
 
 from transformer_plugin.kernels import fingerprint
-from transformer_plugin.kernels.fingerprint import closure, structure
+from transformer_plugin.kernels.fingerprint import changed_since, closure, structure
+from transformer_plugin.kernels.registry import REGISTRY
 
 PLAIN = '''
 def f(x, name):
@@ -104,10 +106,24 @@ def test_what_an_equation_names_counts(fingerprint_of, name):
     assert {key for key in before if before[key] != after[key]} == {changed}
 
 
-PYTHONS = sorted(Path.home().glob(".pyenv/versions/3.1[123].*/bin/python3"))
+PYTHONS = {
+    *map(str, Path.home().glob(".pyenv/versions/3.1[123].*/bin/python3")),
+    *filter(None, (shutil.which(f"python3.{minor}") for minor in (11, 12, 13))),
+}
+PYTHONS = {
+    path
+    for path in PYTHONS
+    if not subprocess.run([path, "-V"], check=False, capture_output=True).returncode
+}
 
 
-@pytest.mark.parametrize("python", [sys.executable, *map(str, PYTHONS)])
+def test_what_is_recorded_is_what_this_python_finds():
+    for each in REGISTRY:
+        assert changed_since(closure(each.stands_for)) == [], each.name
+
+
+@pytest.mark.skipif(not PYTHONS, reason="there is no other Python on this machine")
+@pytest.mark.parametrize("python", sorted(PYTHONS))
 def test_every_python_gives_the_same(python, tmp_path):
     """The module is loaded alone: other Pythons on this machine may have no torch."""
     source = (REPO / "transformer_plugin/kernels/fingerprint.py").read_text(encoding="utf-8")

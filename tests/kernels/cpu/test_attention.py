@@ -161,17 +161,23 @@ def test_queries_without_keys():
     torch.testing.assert_close(of_memory[0], torch.cat([torch.zeros(32), 3 * torch.ones(32)]))
 
 
-def test_as_many_threads_as_torch_has(monkeypatch):
+@pytest.fixture
+def threads():
+    """Restores the number of threads."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_as_many_threads_as_torch_has(monkeypatch, threads):
     packing = Packing.of_lengths(torch.tensor(LENGTHS), max(LENGTHS))
     rows = torch.randn(sum(LENGTHS), 192)
-    threads = torch.get_num_threads()
     found = []
     for number in (1, 3):
         torch.set_num_threads(number)
         found.append(attend(4, 16, packing, rows, causal=True))
     monkeypatch.setattr(library, "_openmp_entry_point", c_void_p)  # another OpenMP
     found.append(attend(4, 16, packing, rows, causal=True))
-    torch.set_num_threads(threads)
     assert found[0].equal(found[1]) and found[0].equal(found[2])
 
 
