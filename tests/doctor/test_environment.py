@@ -13,6 +13,7 @@ import torch
 from transformer_plugin.cli import main
 from transformer_plugin.doctor import environment
 from transformer_plugin.doctor.finding import NOTE, OK, PROBLEM
+from transformer_plugin.runs import machine
 
 
 def texts(level):
@@ -53,12 +54,13 @@ def test_exact_versions_are_read_as_any_builder_writes_them(monkeypatch, line):
     assert environment._pins("fairseq-fixed") == {"omegaconf": "2.3.0"}
 
 
+@pytest.mark.parametrize("files", [[], ["--data", "data-bin", "--path", "x.pt"]], ids=["", "files"])
 @pytest.mark.parametrize("broken", [("torch", "fairseq"), ("fairseq",)])
-def test_it_runs_where_fairseq_does_not_import(tmp_path, broken):
+def test_it_runs_where_fairseq_does_not_import(tmp_path, broken, files):
     for name in broken:
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name} is broken')\n")
     done = subprocess.run(
-        [Path(sys.executable).with_name("transformer-plugin"), "doctor"],
+        [Path(sys.executable).with_name("transformer-plugin"), "doctor", *files],
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
@@ -162,3 +164,19 @@ def test_the_attention_that_runs_on_the_cpu_is_named(monkeypatch):
         monkeypatch.setattr(library, "kernels", lambda loaded=loaded: loaded)
         (text,) = (text for text in texts(level) if text.startswith("attention"))
         assert f"attention on the CPU: {name}" in text
+
+
+@pytest.mark.parametrize("cuda, remedy", [(None, "torch with CUDA"), ("13.0", "update its driver")])
+def test_a_gpu_that_torch_cannot_use_is_a_problem(monkeypatch, cuda, remedy):
+    monkeypatch.setattr(environment.shutil, "which", lambda name: name)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    (found,) = (f for f in environment.find_in_environment() if "there is an NVIDIA GPU" in f.text)
+    assert found.level == PROBLEM and remedy in found.remedy
+
+
+def test_the_recipes_say_that_the_cpu_computes_instead_of_the_gpu(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(machine, "GPU_DEVICES", [str(tmp_path)])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert machine.usable_gpus() == (0, "fp32", 0)
+    assert "torch cannot use this machine's GPU" in capsys.readouterr().err

@@ -119,7 +119,7 @@ def test_notes_of_what_training_would_do_without_saying(data):
     text = "\n".join(f"{f.level} {f.text} {f.remedy}" for f in find_in_data(data))
     assert "note" in text and "--untie-source-embedding" in text
     assert "of its words are not in the dictionary" in text
-    assert "1 pairs are longer than 1,024 tokens" in text
+    assert "1 pairs are longer than 1,024 tokens; training stops at them" in text
     assert "no test set" in text and "problem" not in text
 
 

@@ -93,11 +93,12 @@ def _find_in_split(prefix: Path, dictionaries: dict[str, Dictionary]) -> Iterato
     long = int((np.maximum(lengths, others) > LONGEST).sum())
     if long:
         text = f"{prefix}: {long:,} pairs are longer than {LONGEST:,} tokens"
-        yield Finding(
-            NOTE,
-            f"{text}; training skips them",
-            "raise --max-source-positions and --max-target-positions to keep them",
-        )
+        remedy = "raise --max-source-positions and --max-target-positions"
+        if prefix.name.startswith("train"):
+            yield Finding(NOTE, f"{text}; training skips them", f"{remedy} to keep them")
+        elif prefix.name.startswith("valid"):
+            skip = "--skip-invalid-size-inputs-valid-test"
+            yield Finding(NOTE, f"{text}; training stops at them", f"{remedy}, or add {skip}")
 
 
 def _read(side: Path, dictionary: Dictionary) -> tuple[np.ndarray, float]:

@@ -114,10 +114,11 @@ def _accelerator() -> Iterator[Finding]:
     else:
         text = "the CPU multiplies fp32 faster than bf16: --bf16 saves memory, not time"
         yield Finding(NOTE, text)
-    if torch.version.cuda is None and shutil.which("nvidia-smi"):
-        yield Finding(
-            PROBLEM, "there is an NVIDIA GPU, but torch is a CPU build", "install torch with CUDA"
-        )
+    if shutil.which("nvidia-smi"):
+        reason, remedy = "cannot use it", "update its driver, or install a torch for an older CUDA"
+        if torch.version.cuda is None:
+            reason, remedy = "is a CPU build", "install torch with CUDA"
+        yield Finding(PROBLEM, f"there is an NVIDIA GPU, but torch {reason}", remedy)
 
 
 def _has_kernels_for(major: int, minor: int) -> bool:
@@ -140,7 +141,7 @@ def _no_kernels(gpu: str, properties: Any) -> Finding:
     major, minor = properties.major, properties.minor
     has = ", ".join(torch.cuda.get_arch_list()) or "none"
     text = f"{gpu} has compute capability {major}.{minor}, and torch has no kernels for it ({has})"
-    old = "pip install 'torch<2.15' --index-url https://download.pytorch.org/whl/cu126"
+    old = "pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cu126"
     return Finding(PROBLEM, text, old if (major, minor) < (7, 5) else "pip install --upgrade torch")
 
 

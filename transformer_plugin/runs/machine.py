@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,11 @@ def usable_gpus() -> tuple[int, str, int]:
 
     from ..decode_precision import fastest_on_gpu
 
-    number = torch.cuda.device_count()
-    if not number:
+    if not torch.cuda.is_available():
+        print("warning: torch cannot use this machine's GPU, so the CPU computes: see"
+              " transformer-plugin doctor", file=sys.stderr)  # fmt: skip
         return none
+    number = torch.cuda.device_count()
     bytes_of = [torch.cuda.get_device_properties(i).total_memory for i in range(number)]
     return number, fastest_on_gpu(), min(bytes_of) >> 30
 

@@ -87,7 +87,7 @@ class SafeTrainer(Trainer):
         try:
             if self.data_parallel_rank == 0:
                 check_base(filename, self.cfg, self.task)
-                load_task_state(filename, self.task)
+            load_task_state(filename, self.task)
             extra_state = super().load_checkpoint(filename, reset_optimizer, *rest, **options)
         except (CheckpointError, OSError):
             raise
@@ -213,7 +213,7 @@ class SafeTrainer(Trainer):
     @torch.no_grad()
     def _loss(self, sample: dict[str, Any]) -> Tensor:
         sample, _is_dummy = self._prepare_sample(sample)
-        loss, _sample_size, _log = self.task.valid_step(sample, self.get_model(), self.criterion)
+        loss, _sample_size, _log = self.get_criterion()(self.get_model().eval(), sample)
         return loss
 
     def _diverged(self, why: str, sound_update: int) -> NoReturn:
