@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +27,8 @@ from transformer_plugin.files import atomic_write
 from transformer_plugin.presets import PRESETS
 from transformer_plugin.reports.accounting import configuration
 from transformer_plugin.reports.training_report.series import read_log
+from transformer_plugin.scoring.hypotheses import read_hypotheses
+from transformer_plugin.text_lines import read_lines
 
 PLUGIN = str(Path(transformer_plugin.__file__).parent)
 SAVED = 5  # checkpoints to average (6.1)
@@ -106,8 +107,7 @@ def translate(args: argparse.Namespace, folder: Path) -> list[str]:
         *(["--cpu"] if args.device == "cpu" else []),
         *([f"--{half}"] if half else []),
     )
-    found = re.findall(r"^H-(\d+)\t\S+\t(.*)$", log.read_text(encoding="utf-8"), re.MULTILINE)
-    return [text for _number, text in sorted((int(number), text) for number, text in found)]
+    return read_hypotheses(log)
 
 
 def main() -> None:
@@ -119,7 +119,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     train(args, folder)
     hypotheses = translate(args, folder)
-    references = args.reference.read_text(encoding="utf-8").splitlines()
+    references = read_lines(args.reference)
     metric = sacrebleu.BLEU()
     score = metric.corpus_score(hypotheses, [references])
     updates = read_log(folder / "train.log").updates

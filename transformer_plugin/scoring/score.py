@@ -10,7 +10,7 @@ from typing import Any
 from sacrebleu.metrics import BLEU, CHRF
 
 from ..files import atomic_write, check_target
-from ..text_lines import check_plain, read_lines
+from ..text_lines import check_plain, read_parallel
 from .comet import MODEL, comet_score
 from .compound_split import authors_scores, refuse_split_hyphens
 from .filtered_test_set import filtered_lines
@@ -74,12 +74,7 @@ def main(args: argparse.Namespace) -> None:
     check_target(args.output)
     if args.set:
         check_set(args.hypotheses, args.set)
-    hypotheses, references = read_lines(args.hypotheses), read_lines(args.reference)
-    if len(hypotheses) != len(references):
-        raise ValueError(
-            f"{args.hypotheses} has {len(hypotheses)} lines, {args.reference}"
-            f" {len(references)}: they must be translations of the same test set"
-        )
+    hypotheses, references = read_parallel(args.hypotheses, args.reference)
     if not references:
         raise ValueError(f"{args.reference} is empty: expected one reference per line")
     check_plain(args.hypotheses, hypotheses)
@@ -122,10 +117,5 @@ def _comet(
 ) -> dict[str, Any]:
     if args.source is None:
         raise ValueError("--comet-python needs --source: COMET also compares with the source")
-    sources = read_lines(args.source)
-    if len(sources) != len(references):
-        raise ValueError(
-            f"{args.source} has {len(sources)} lines, {args.reference} {len(references)}: they must"
-            " belong to the same test set"
-        )
+    sources, _ = read_parallel(args.source, args.reference)
     return comet_score(args.comet_python, sources, hypotheses, references, args.comet_model)
