@@ -88,7 +88,7 @@ def test_what_is_missing_is_said(fault, score, python, tmp_path, capfd):
     }[fault]  # fmt: skip
     message = {
         "no source": "--comet-python needs --source",
-        "short source": "ref1 has 1 lines, .*ref 2",
+        "short source": "ref1 has 1, .*ref has 2 lines",
         "no Python": "none",
         "no COMET": "No module named 'comet'.*-m pip install unbabel-comet",
         "model": "no such model.*status 1",

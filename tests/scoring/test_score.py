@@ -121,7 +121,7 @@ def test_an_empty_translation_is_a_line(texts):
 @pytest.mark.parametrize(
     "hypotheses, references, message",
     [
-        ("a\nb\n", "a\n", "has 2 lines"),
+        ("a\nb\n", "a\n", "hyp has 2, "),
         ("", "", "ref is empty"),
         ("a\n▁the ▁cat\n", "a\nthe cat\n", "hyp:2: subwords in"),
         ("a\nca@@ t\n", "a\ncat\n", "hyp:2: subwords in"),
