@@ -52,6 +52,8 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
         """fairseq's decoder call. With ``incremental_state`` only the last position is computed.
 
         Args:
+            prev_output_tokens: ``[B, T]``, beginning with the end of sentence; padded on any side.
+            encoder_out: see ``VaswaniEncoder.forward``.
             alignment_layer: layer whose encoder-decoder weights are returned, from 0; default: the
                 last.
             alignment_heads: number of heads to average; default: all.
@@ -61,9 +63,15 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
             Logits ``[B, T, V]``, or features ``[B, T, D]``; and ``attn``, the encoder-decoder
             weights of one layer (the last by default), averaged over the heads, ``[B, T, S]``.
             T is padded on the side on which ``prev_output_tokens`` are, S on the right.
+
+        Raises:
+            ValueError: ``encoder_out`` is missing, or a layer or heads are chosen with
+                ``incremental_state``.
         """
         if encoder_out is None:
             raise ValueError("the decoder needs the encoder's output")
+        if incremental_state is not None and (alignment_layer, alignment_heads) != (None, None):
+            raise ValueError("alignment_layer and alignment_heads need all positions at once")
         memory = encoder_out["encoder_out"][0].transpose(0, 1)  # [S, B, D] -> [B, S, D]
         mask = encoder_out["encoder_padding_mask"][0]
         memory_packing = Packing.of_lengths((~mask).sum(dim=1), mask.size(1))
@@ -93,7 +101,7 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
     def reorder_incremental_state_scripting(
         self, incremental_state: dict[str, Any], new_order: Tensor
     ) -> None:
-        """Replaces the state of sentence i by that of sentence ``new_order[i]``."""
+        """Replaces the state of sentence i by that of sentence ``new_order[i]``, ``[b]``."""
         if _STATE in incremental_state:
             incremental_state[_STATE].select(new_order)
 

@@ -42,6 +42,10 @@ class VaswaniEncoder(Encoder, FairseqEncoder):
     ) -> dict[str, list[Tensor]]:
         """fairseq's encoder call; the output is padded on the right.
 
+        Args:
+            src_tokens: ``[B, S]``, padded on any side.
+            src_lengths: ignored; padding determines the lengths.
+
         Returns:
             ``encoder_out`` ``[S, B, D]``, ``encoder_padding_mask`` ``[B, S]`` (True = padding) and
             ``src_lengths`` ``[B, 1]``. With ``return_all_hiddens`` also ``encoder_states``: the
@@ -71,7 +75,7 @@ class VaswaniEncoder(Encoder, FairseqEncoder):
     def reorder_encoder_out(
         self, encoder_out: dict[str, list[Tensor]], new_order: Tensor
     ) -> dict[str, list[Tensor]]:
-        """Replaces sentence i by sentence ``new_order[i]``."""
+        """Replaces sentence i by sentence ``new_order[i]``, ``[b]``."""
         batch_dim = {"encoder_out": 1, "encoder_states": 1}
         return {
             name: [t.index_select(batch_dim.get(name, 0), new_order) for t in tensors]

@@ -72,6 +72,9 @@ def test_alignments_of_a_layer(model, inputs):
         torch.testing.assert_close(found[real], weights[layer][1][:, :2].mean(dim=1)[real])
         assert not found[~real].any()
     assert model(**inputs)[1]["attn"] == [None]  # nobody asked: the faster way
+    memory = model.encoder(inputs["src_tokens"])
+    with pytest.raises(ValueError, match="need all positions at once"):
+        model.decoder(inputs["prev_output_tokens"], memory, {}, alignment_layer=0)
 
 
 @pytest.mark.parametrize("name", ["token_embeddings", "full_context_alignment", "nonsense"])

@@ -52,7 +52,7 @@ def smoothed_loss(
     Args:
         features: ``[N, D]``; idle rows may follow those of ``target``.
         project: the pre-softmax linear map of section 3.4, to ``[N, V]``.
-        target: gold classes, at most N.
+        target: gold classes of the first rows, at most ``[N]``.
         epsilon: mass taken from the gold class.
     """
     logits = project(features[: target.size(0)])

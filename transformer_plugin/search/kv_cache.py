@@ -10,8 +10,6 @@ from torch import Tensor
 from ..modules.multi_head_attention import MultiHeadAttention
 from ..modules.packing import Packing
 
-_FIRST_CAPACITY = 32  # default number of columns; doubled whenever they are full
-
 
 class KVCache:
     """Keys and values of k hypotheses for each of B sentences, in all layers.
@@ -20,10 +18,10 @@ class KVCache:
 
     Args:
         memories: each layer's keys and values of the encoder's output.
-        columns: expected number of columns.
+        columns: expected number of columns; doubled whenever they are full.
     """
 
-    def __init__(self, memories: list[Memory], columns: int = _FIRST_CAPACITY) -> None:
+    def __init__(self, memories: list[Memory], columns: int) -> None:
         self._ancestry = Ancestry(memories[0].keys)
         self.layers = [LayerCache(memory, columns, self._ancestry) for memory in memories]
         self.room = 0  # exceeds all positions so far, including that of the current step

@@ -60,11 +60,11 @@ def _is_packable(layer: Linear) -> bool:
     )
 
 
-def _is_on_cpu(model: nn.Module, rows: int) -> bool:
+def _is_inference_on_cpu(model: nn.Module, rows: int) -> bool:
     return next(model.parameters()).device.type == "cpu" and not torch.is_grad_enabled()
 
 
-@kernel(prepare_decoding, _is_on_cpu)
+@kernel(prepare_decoding, _is_inference_on_cpu)
 def pack(model: nn.Module, rows: int) -> None:
     """See ``prepare_decoding``. The copies exist as long as their layers."""
     for layer in model.modules():

@@ -204,11 +204,11 @@ def worth_recording(num_live: int, sentences: Tensor) -> bool:
     return num_live < 0.5 * sentences.numel()
 
 
-def _is_elsewhere(ended: Tensor) -> bool:
+def _is_on_gpu(ended: Tensor) -> bool:
     return ended.device.type != "cpu"
 
 
-@kernel(may_have_ended, _is_elsewhere)
+@kernel(may_have_ended, _is_on_gpu)
 def without_asking(ended: Tensor) -> bool:
     """See ``may_have_ended``; the host does not wait for the GPU's result."""
     return True
