@@ -2,7 +2,7 @@
 # What a first 45 minutes on a GPU should show, in stages of at most nine minutes:
 #   bench/gpu.sh [--dry-run] STAGE...
 #     install  the environment, the doctor, the tests marked gpu
-#     train    base: 4,096 and 25,000 slots a batch, fp16 and bf16, with a profile
+#     train    base: 4,096 and 25,000 padded tokens a batch, fp16 and bf16, with a profile
 #     big      the same for big, at 25,000
 #     compile  base at 25,000 in bf16, and with layers that torch compiles
 #     decode   beam 4: the plugin with and without CUDA graphs, stock, CTranslate2 if it is installed

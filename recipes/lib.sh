@@ -85,7 +85,7 @@ load_experiment() {
     local given_source=${SOURCE:-} given_target=${TARGET:-}
     # shellcheck source=/dev/null
     . "$REPO/recipes/experiments/$1.sh"
-    [[ ${given_source:-$SOURCE}-${given_target:-$TARGET} == "$SOURCE-$TARGET" ]] ||
+    [[ ${given_source:-${SOURCE:-}}-${given_target:-${TARGET:-}} == "${SOURCE:-}-${TARGET:-}" ]] ||
         die "recipes/experiments/$1.sh translates $SOURCE to $TARGET, whatever SOURCE and TARGET are:" \
             "for ${given_source:-$SOURCE}-${given_target:-$TARGET} write an experiment of its own" \
             "(docs/language-pair.md)"

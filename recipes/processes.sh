@@ -35,8 +35,6 @@ find_gpus
 devices=$((GPUS * NODES))
 ((devices > 1 || gpus < 2)) || device_flags+=(--distributed-world-size 1)  # fairseq takes all GPUs
 if ((devices > 1)) || [[ $LAUNCHER == srun ]]; then  # Slurm signals only what srun starts
-    # fairseq's defaults, NCCL and DDP that overlaps with the backward pass, need GPUs.
-    ((gpus)) || device_flags+=(--distributed-backend gloo --ddp-backend legacy_ddp)
     case $LAUNCHER in
         torchrun) launch=(torchrun --nnodes "$NODES" --node-rank "$NODE_RANK" --nproc-per-node "$GPUS"
             --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" --no-python) ;;
@@ -44,7 +42,11 @@ if ((devices > 1)) || [[ $LAUNCHER == srun ]]; then  # Slurm signals only what s
         srun) launch=(srun --nodes "$NODES" --ntasks-per-node "$GPUS" --kill-on-bad-exit=0 --wait=60) ;;
         *) die "LAUNCHER is '$LAUNCHER': expected torchrun or srun" ;;
     esac
+fi
+if ((devices > 1)); then
     launch+=("$REPO/recipes/worker.sh")
+    # fairseq's defaults, NCCL and DDP that overlaps with the backward pass, need GPUs.
+    ((gpus)) || device_flags+=(--distributed-backend gloo --ddp-backend legacy_ddp)
     # TORCH_ELASTIC_SHUTDOWN_TIMEOUT: seconds that torchrun gives processes to save and end.
     launch_env=(--env "MASTER_ADDR=$MASTER_ADDR" --env "MASTER_PORT=$MASTER_PORT"
         --env "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=${TORCH_ELASTIC_SHUTDOWN_TIMEOUT:-45}"

@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from transformer_plugin.state_names import to_fairseq_names, to_our_names
+
 
 class Adapter(nn.Module):
     """Has the names of fairseq's layers."""
@@ -12,6 +14,7 @@ class Adapter(nn.Module):
         super().__init__()
         self.fc1, self.fc2 = nn.Linear(width, 4), nn.Linear(4, width)
         self.self_attn = nn.MultiheadAttention(width, 2)
+        self.layers = nn.ModuleList([nn.ModuleDict({"fc1": nn.Linear(2, 2)})])
 
 
 class LowRank(nn.Linear):
@@ -39,7 +42,7 @@ def test_added_tensors_are_saved_and_loaded(build, part):
     saved = {name: tensor.clone() for name, tensor in one.state_dict().items()}
     before = "" if part == "encoder" else "encoder."
     names = {
-        "adapter.fc1.weight", "adapter.self_attn.out_proj.bias",
+        "adapter.fc1.weight", "adapter.self_attn.out_proj.bias", "adapter.layers.0.fc1.bias",
         "self_attn.q_proj.weight", "self_attention.query_key_value.lora_b",
         "feed_forward.outer.parametrizations.weight.original",
     }  # fmt: skip
@@ -47,3 +50,14 @@ def test_added_tensors_are_saved_and_loaded(build, part):
     other.load_state_dict(saved)
     for name, tensor in other.state_dict().items():
         assert torch.equal(tensor, saved[name]), name
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "encoder.", "module.decoder.", "image_encoder.", "encoders.de.", "encoder._orig_mod."],
+)
+@pytest.mark.parametrize("compiled", ["", "_orig_mod."])
+def test_a_stack_may_have_any_name(before, compiled):
+    ours = {f"{before}layers.11.{compiled}feed_forward.inner.weight": torch.ones(1)}
+    theirs = {f"{before}layers.11.{compiled}fc1.weight": torch.ones(1)}
+    assert to_fairseq_names(ours, 1, 1) == theirs and to_our_names(theirs) == ours

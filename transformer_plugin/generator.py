@@ -113,7 +113,7 @@ class VaswaniGenerator(nn.Module):
         for sentences, found in zip(batches, map_batches(search, batches), strict=True):
             for i, hypotheses in zip(sentences.tolist(), found, strict=True):
                 results[i] = hypotheses
-        if not all(results):
+        if not all(results) and self.extras.tree_tokens is None:  # a prefix may allow no tree
             raise Refusal(
                 "no translation: the model's scores are NaN. Its weights are, or half precision"
                 " overflows: decode in fp32"

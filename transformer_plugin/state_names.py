@@ -32,8 +32,12 @@ _FUSED = {  # ours: fairseq's in the order of the rows
 _TO_OURS = {theirs: ours for ours, theirs in _RENAMED.items()}
 _FUSED_IN = {part: ours for ours, parts in _FUSED.items() for part in parts}
 _STACK = r"(?:.*\b(?:encoder|decoder)\.)?"  # within a model, or by itself
-# Modules that a user has added to a layer, and their tensors, keep their names.
-_IN_A_LAYER = re.compile(rf"^({_STACK}layers\.\d+\.)(\w+(?:\.\w+)?)\.(weight|bias)$")
+# In the outermost stack: modules that a user has added to a layer, and their tensors, keep their
+# names. torch.compile adds _orig_mod to the names.
+_LAYER = r"layers\.\d+\."
+_IN_A_LAYER = re.compile(
+    rf"^((?:(?!\b{_LAYER}).)*{_LAYER}(?:_orig_mod\.)?)(\w+(?:\.\w+)?)\.(weight|bias)$"
+)
 _FINAL_NORM = re.compile(rf"^({_STACK})(?:norm|layer_norm)\.(weight|bias)$")
 _DROPPED = re.compile(rf"^({_STACK})(?:version|embed_positions\.(?:_float_tensor|weights))$")
 

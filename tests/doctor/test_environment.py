@@ -167,12 +167,18 @@ def test_the_attention_that_runs_on_the_cpu_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("cuda, remedy", [(None, "torch with CUDA"), ("13.0", "update its driver")])
-def test_a_gpu_that_torch_cannot_use_is_a_problem(monkeypatch, cuda, remedy):
-    monkeypatch.setattr(environment.shutil, "which", lambda name: name)
+def test_a_gpu_that_torch_cannot_use_is_a_problem(monkeypatch, tmp_path, cuda, remedy):
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 'GPU 0: a GPU (UUID: GPU-1)'\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.version, "cuda", cuda)
     (found,) = (f for f in environment.find_in_environment() if "there is an NVIDIA GPU" in f.text)
     assert found.level == PROBLEM and remedy in found.remedy
+    (tmp_path / "nvidia-smi").write_text(
+        "#!/bin/sh\nexit 9\n"
+    )  # as where there is only the program
+    assert not any("there is an NVIDIA GPU" in text for text in texts(PROBLEM))
 
 
 def test_the_recipes_say_that_the_cpu_computes_instead_of_the_gpu(monkeypatch, tmp_path, capsys):

@@ -1,5 +1,6 @@
 """What a user may have misspelt: experiments, variables, numbers."""
 
+import shutil
 import subprocess
 
 import pytest
@@ -97,3 +98,14 @@ def test_an_experiment_of_the_transformer_alone_refuses_other_systems(experiment
 def test_a_stage_of_several_seeds_is_refused(script):
     line = refused(script, "toy", SEEDS="1 2")
     assert "SEEDS is '1 2', which is for run.sh: give SEED too" in line
+
+
+def test_an_experiment_without_languages_is_refused_in_a_line(tmp_path):
+    shutil.copytree(REPO / "recipes", tmp_path / "recipes")
+    (tmp_path / "recipes/experiments/mine.sh").write_text("# mine\n# mine\nCORPUS=toy\n")
+    done = subprocess.run(
+        [tmp_path / "recipes/prepare.sh", "mine"], capture_output=True, text=True, check=False,
+        env=environment(RUNS=str(tmp_path / "runs")),
+    )  # fmt: skip
+    assert done.returncode == 2 and "SOURCE" in done.stderr
+    assert "unbound" not in done.stderr and len(done.stderr.splitlines()) == 1

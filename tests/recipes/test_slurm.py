@@ -43,8 +43,9 @@ echo "$*" >> "$FAKE/scontrol"
 """,
     # fairseq-train: saves and ends with 85 on SIGUSR1, or ends with FAKE_STATUS.
     "fairseq-train": """
+RANK=${RANK:-0}  # of one process nobody tells it
 trap '((RANK)) || { sleep 1; touch "$FAKE/saved"; }; exit 85' USR1
-echo "$MASTER_ADDR $MASTER_PORT $*" > "$FAKE/task${RANK}"
+echo "${MASTER_ADDR:-} ${MASTER_PORT:-} $*" > "$FAKE/task${RANK}"
 echo $$ > "$FAKE/pid${RANK}"
 while [[ -z ${FAKE_STATUS:-} ]]; do sleep 0.05; done
 mkdir -p "$RUNS/toy/checkpoints"
@@ -128,8 +129,7 @@ def test_a_job_of_one_gpu_gets_the_signal_too(job, tmp_path):
         time.sleep(0.05)
     os.kill(int(pid.read_text()), signal.SIGUSR1)
     assert process.wait(timeout=60) == 85
-    words = (tmp_path / "task0").read_text().split()
-    assert words[words.index("--distributed-world-size") + 1] == "1"
+    assert "--distributed-init-method" not in (tmp_path / "task0").read_text()
     assert "requeue 1234567" in (tmp_path / "scontrol").read_text().splitlines()
 
 

@@ -40,11 +40,18 @@ def flip_a_bit(path):
     torch.load(path, weights_only=False)
 
 
+def change_a_name(path):
+    """In the pickle, so that the file seems to hold an unknown type."""
+    contents = path.read_bytes()
+    assert b"collections\nOrderedDict" in contents
+    path.write_bytes(contents.replace(b"collections\nOrderedDict", b"collections\nOrderedDixt", 1))
+
+
 def empty(path):
     path.write_bytes(b"")
 
 
-@pytest.mark.parametrize("damage", [cut_off, flip_a_bit, empty])
+@pytest.mark.parametrize("damage", [cut_off, flip_a_bit, change_a_name, empty])
 def test_newest_whole_one_is_taken(run_folder, damage, caplog):
     last = run_folder / "checkpoint_last.pt"
     damage(last)

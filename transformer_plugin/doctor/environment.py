@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -114,11 +115,19 @@ def _accelerator() -> Iterator[Finding]:
     else:
         text = "the CPU multiplies fp32 faster than bf16: --bf16 saves memory, not time"
         yield Finding(NOTE, text)
-    if shutil.which("nvidia-smi"):
+    if _driver_lists_gpus():
         reason, remedy = "cannot use it", "update its driver, or install a torch for an older CUDA"
         if torch.version.cuda is None:
             reason, remedy = "is a CPU build", "install torch with CUDA"
         yield Finding(PROBLEM, f"there is an NVIDIA GPU, but torch {reason}", remedy)
+
+
+def _driver_lists_gpus() -> bool:
+    """Whether there are NVIDIA GPUs, which CUDA_VISIBLE_DEVICES does not hide."""
+    if not shutil.which("nvidia-smi") or os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        return False
+    done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
+    return done.returncode == 0 and "GPU" in done.stdout
 
 
 def _has_kernels_for(major: int, minor: int) -> bool:

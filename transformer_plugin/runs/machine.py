@@ -64,8 +64,9 @@ def usable_gpus() -> tuple[int, str, int]:
     from ..decode_precision import fastest_on_gpu
 
     if not torch.cuda.is_available():
-        print("warning: torch cannot use this machine's GPU, so the CPU computes: see"
-              " transformer-plugin doctor", file=sys.stderr)  # fmt: skip
+        if Path(GPU_DEVICES[0]).exists() and os.environ.get("CUDA_VISIBLE_DEVICES") != "":
+            print("warning: torch cannot use this machine's GPU, so the CPU computes: see"
+                  " transformer-plugin doctor", file=sys.stderr)  # fmt: skip
         return none
     number = torch.cuda.device_count()
     bytes_of = [torch.cuda.get_device_properties(i).total_memory for i in range(number)]

@@ -115,12 +115,12 @@ class EnsembleScorer:
         start = 0
         while start < tokens.numel():
             stop = min(chunk.rows.stop for chunk in chunks)
-            p = torch.stack(
-                [
-                    logits[start - rows.start : stop - rows.start].softmax(1, dtype=torch.float32)
-                    for rows, logits, _ in chunks
-                ]
-            ).sum(dim=0)
+            p, *others = (
+                logits[start - rows.start : stop - rows.start] for rows, logits, _ in chunks
+            )
+            p = p.softmax(dim=1, dtype=torch.float32)
+            for logits in others:
+                p += logits.softmax(dim=1, dtype=torch.float32)
             yield Scores(slice(start, stop), p.clamp_min_(torch.finfo(p.dtype).tiny).log_())
             chunks = [
                 next(model, chunk) if chunk.rows.stop == stop else chunk

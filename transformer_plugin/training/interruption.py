@@ -17,11 +17,11 @@ _received: signal.Signals | None = None
 
 
 def listen() -> None:
-    """Installs the signal handlers, except for signals that are ignored, as Ctrl-C is below a
-    recipe. A second Ctrl-C raises KeyboardInterrupt at once."""
+    """Installs the signal handlers. A second Ctrl-C raises KeyboardInterrupt at once. Below a
+    recipe Ctrl-C is ignored: it arrives as a SIGTERM."""
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
-            if signal.getsignal(number) is signal.SIG_IGN:
+            if number == signal.SIGINT and signal.getsignal(number) is signal.SIG_IGN:
                 continue
             signal.signal(number, _handle)
 

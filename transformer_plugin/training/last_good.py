@@ -64,9 +64,9 @@ def set_aside(path: Path, why: str) -> Path:
 
 def _set_aside_if_broken(path: Path) -> bool:
     try:
-        _contents(path)
         if part := damaged_part(path):
             raise DamagedCheckpoint(f"{path}: the checksum of {part} in it is wrong")
+        _contents(path)
     except (DamagedCheckpoint, zipfile.BadZipFile) as error:
         logger.warning("%s. It is renamed to %s", error, set_aside(path, "broken"))
         return True
