@@ -7,7 +7,7 @@
 case $SYSTEM in
     transformer)
         : "${ARCH:=vaswani_tiny}"
-        TRAIN_FLAGS=(--encoder-layers 4 --decoder-layers 4) ;;
+        TRAIN_FLAGS=(--encoder-layers 4 --decoder-layers 4 --initialisation fairseq) ;;  # results.md
     fairseq)
         : "${LEARNING_RATE:=0.005}"
         TRAIN_FLAGS=(--encoder-layers 4 --decoder-layers 4
