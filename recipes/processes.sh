@@ -10,9 +10,9 @@
 : "${MASTER_ADDR:=127.0.0.1}" "${MASTER_PORT:=29500}"  # of the first machine, for torch.distributed
 : "${LAUNCHER:=torchrun}"  # or srun, within a Slurm job
 
-# choose_batch: set MAX_TOKENS to 4,096 padded tokens, the paper's batch on one of its 8 GPUs; to as many as fit
-# on larger ones, in two batches an update at least, so that it has sentences of several lengths; and to
-# fewer, 1,024 at least, where there are more processes than batches of 4,096 in an update.
+# choose_batch: set MAX_TOKENS to 4,096 padded tokens, the paper's batch on one of its 8 GPUs; to as many
+# as fit on larger ones, in two batches an update at least, so that it has sentences of several lengths;
+# and to fewer, 1,024 at least, where there are more processes than batches of 4,096 in an update.
 choose_batch() {
     local mebibytes=$((memory * 1024 * 4 / 5)) token=480  # KB of a token of big in half precision
     [[ $PRECISION != fp32* ]] || token=960

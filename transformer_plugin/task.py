@@ -157,7 +157,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         check_options(options, self._command())
         options["prefix_allowed_tokens_fn"] = prefix_allowed_tokens_fn
         options["max_len_a"] = max_len_a(options, self._fidelity())
-        reasons = for_stock(options, extra_gen_cls_kwargs or {})
+        reasons = for_stock(options, extra_gen_cls_kwargs)
         reasons += ["generator class"] if seq_gen_cls is not None else []
         own = [model for model in models if isinstance(model, VaswaniTransformer)]
         precision = self.cfg.decode_precision
