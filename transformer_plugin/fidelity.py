@@ -38,9 +38,10 @@ def by_fidelity(name: str, paper: float | str) -> Any:
 def _chosen(name: str, paper: Any, *, _parent_: DictConfig, _root_: DictConfig) -> Any:
     """The default of a field, by ``fidelity`` in the same section, or else the model's or, if the
     model is not the plugin's, the task's."""
-    places = ("model.fidelity", "task.fidelity")
-    fidelity = _parent_.get("fidelity") or next(
-        filter(None, (OmegaConf.select(_root_, place) for place in places)), None
+    fidelity = (
+        _parent_.get("fidelity")
+        or OmegaConf.select(_root_, "model.fidelity")
+        or OmegaConf.select(_root_, "task.fidelity")
     )
     return FIDELITIES[str(fidelity or "paper")].get(name, paper)
 
