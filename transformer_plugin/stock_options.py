@@ -86,6 +86,8 @@ class _Same(Action):
         if self.nargs == 0:
             value = self.const
         known = getattr(namespace, self.dest, value)
+        if self.dest == "untie_source_embedding":  # sharing all includes sharing the decoder's
+            known = value = known and value
         if known != value:
             raise Refusal(
                 f"{option_string} sets --{self.dest.replace('_', '-')} to {value}, but another"

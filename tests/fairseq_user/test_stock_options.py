@@ -16,6 +16,8 @@ PARTS = [
     *("--criterion", "vaswani_cross_entropy", "--lr-scheduler", "noam"),
 ]
 
+SHARING = ["--share-all-embeddings", "--share-decoder-input-output-embed"]
+
 
 def parsed(*words):
     """fairseq-train's command line, with the plugin's parts."""
@@ -33,6 +35,8 @@ def parsed(*words):
         ("--relu-dropout 0.3", "activation_dropout", 0.3),
         ("--share-all-embeddings", "untie_source_embedding", False),
         ("--share-decoder-input-output-embed", "untie_source_embedding", True),
+        (" ".join(SHARING), "untie_source_embedding", False),
+        (" ".join(SHARING[::-1]), "untie_source_embedding", False),
         ("--encoder-layers 3", "encoder_layers", 3),
         ("--label-smoothing 0.2 --report-accuracy", "label_smoothing", 0.2),
         ("--activation-fn relu --use-old-adam --adam-eps 1e-8", "adam_eps", 1e-8),
