@@ -1,5 +1,6 @@
 """A recipe that is killed leaves no process behind and no hole in a log, and can be run again."""
 
+import errno
 import json
 import os
 import signal
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 from fake_programs import recipes
 from recipe_environment import environment
+
+from transformer_plugin.training.atomic_checkpoints import not_written
 
 # Logs a line every 10 ms; saves and ends when it is told to, or at once when GOES_ON is not set.
 TRAIN = """
@@ -94,7 +97,7 @@ def test_a_recipe_that_is_told_to_end_lets_training_save(tmp_path, number):
     assert "train: settings changed since it was started; continuing from what" in output
 
 
-FULL = "checkpoint_last.pt: not written (No space left on device); /runs has 0.0 GiB free."
+FULL = not_written("checkpoint_last.pt", OSError(errno.ENOSPC, "No space left on device"))
 FAILED = {  # what training says after the signal, and its status; then the status of the recipe
     "a save that fails": (FULL, 1, 1),
     "an error": ("RuntimeError: NCCL error", 1, 1),

@@ -13,6 +13,7 @@ from typing import Any
 from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
 
+from ..checkpoint_error import NOT_WRITTEN
 from ..checkpoints.saving import copy, save
 from ..files import PARTIAL
 
@@ -38,7 +39,7 @@ def _save(state: dict[str, Any], filename: str, async_write: bool = False) -> No
     try:
         save(state, filename)
     except OSError as error:
-        raise SystemExit(_not_written(filename, error)) from None
+        raise SystemExit(not_written(filename, error)) from None
 
 
 class _AtomicPathManager(PathManager):
@@ -50,14 +51,15 @@ class _AtomicPathManager(PathManager):
         try:
             copy(src_path, dst_path)
         except OSError as error:
-            raise SystemExit(_not_written(dst_path, error)) from None
+            raise SystemExit(not_written(dst_path, error)) from None
         return True
 
 
-def _not_written(filename: str, error: OSError) -> str:
+def not_written(filename: str, error: OSError) -> str:
+    """The message of a save that failed."""
     folder = Path(filename).resolve().parent
     free = shutil.disk_usage(folder).free / 2**30 if folder.is_dir() else 0
     return (
-        f"{filename}: not written ({error.strerror or error}); {folder} has {free:.1f} GiB free."
+        f"{filename}{NOT_WRITTEN}{error.strerror or error}); {folder} has {free:.1f} GiB free."
         " The checkpoints there are whole: free some space and run the same command to resume"
     )
