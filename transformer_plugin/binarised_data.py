@@ -10,6 +10,7 @@ from fairseq import utils
 from fairseq.data import Dictionary, data_utils
 
 from .files import checksum
+from .refusal import Refusal
 
 _PART = 1 << 24  # numbers to read at a time
 CHECKSUMS = "SHA256SUMS"  # data-prep/binarise.py writes it; fairseq-preprocess does not
@@ -22,7 +23,7 @@ def check_checksums(folder: Path) -> None:
     nonsense.
 
     Raises:
-        ValueError: a file is missing or has changed; the message names it.
+        Refusal: a file is missing or has changed; the message names it.
     """
     sums = folder / CHECKSUMS
     if not sums.is_file():
@@ -33,9 +34,9 @@ def check_checksums(folder: Path) -> None:
         if path.suffix not in (".txt", ".idx"):  # the .bin files would take too long
             continue
         if not path.is_file():
-            raise ValueError(f"{path} is missing; prepare the data again (recipes/prepare.sh)")
+            raise Refusal(f"{path} is missing; prepare the data again (recipes/prepare.sh)")
         if checksum(path) != expected:
-            raise ValueError(
+            raise Refusal(
                 f"{path} does not belong to the other files of {folder}: the data was binarised"
                 " with another dictionary; prepare it again (recipes/prepare.sh)"
             )
@@ -49,7 +50,7 @@ def check_symbols(folder: str, split: str, dictionaries: Mapping[str, Dictionary
         dictionaries: the dictionaries of both languages, by language.
 
     Raises:
-        SystemExit: the data was binarised with a larger dictionary; the message names the file.
+        Refusal: the data was binarised with a larger dictionary; the message names the file.
     """
     for path in map(Path, utils.split_paths(folder)):
         if (path / CHECKSUMS).is_file():
@@ -60,7 +61,7 @@ def check_symbols(folder: str, split: str, dictionaries: Mapping[str, Dictionary
                 tokens = int(data.sizes.sum()) if data is not None else 0
                 largest = _largest(index.with_suffix(".bin"), tokens)
                 if largest >= len(dictionary):
-                    raise SystemExit(
+                    raise Refusal(
                         f"{index.with_suffix('.bin')}: contains symbol {largest:,}, but"
                         f" {path}/dict.{language}.txt has {len(dictionary):,}: the data was"
                         " binarised with another dictionary; prepare it again"
@@ -87,12 +88,12 @@ def check_data(data: str, source: str | None, target: str | None) -> None:
 
     Raises:
         FileNotFoundError: a folder, its data or a dictionary is missing.
-        SystemExit: one of two languages is given, which fairseq would ignore; or the files are from
+        Refusal: one of two languages is given, which fairseq would ignore; or the files are from
             different binarisations.
     """
     if (source is None) != (target is None):
         given = f"-s {source}" if source else f"-t {target}"
-        raise SystemExit(f"{given}: give both languages, -s and -t, or neither")
+        raise Refusal(f"{given}: give both languages, -s and -t, or neither")
     prepare = "prepare it with recipes/prepare.sh, or with fairseq-preprocess"
     for path in map(Path, utils.split_paths(data)):
         if not path.is_dir():
@@ -109,7 +110,4 @@ def check_data(data: str, source: str | None, target: str | None) -> None:
             dictionary = path / f"dict.{language}.txt"
             if not dictionary.is_file():
                 raise FileNotFoundError(f"{dictionary}: no such dictionary; {prepare}")
-        try:
-            check_checksums(path)
-        except ValueError as error:
-            raise SystemExit(str(error)) from None
+        check_checksums(path)

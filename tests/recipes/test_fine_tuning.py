@@ -47,7 +47,7 @@ def test_a_run_starts_from_the_model_of_another(base, knobs, tmp_path):
         assert (new / name).read_bytes() == (base / name).read_bytes()
     words = Dictionary.load(str(base / "data-bin/dict.en.txt"))
     data = load_indexed_dataset(str(new / "data-bin/train.en-de.en"), words)
-    subwords = load_subwords(base / "subwords", "en", "de")
+    subwords = load_subwords(base / "subwords", "en")
     lines = (new / "clean/train.en").read_text(encoding="utf-8").splitlines()
     assert len(data) == len(lines) and lines[-1] == "the ☃ cat ."
     for numbers, line in zip(data, lines, strict=True):

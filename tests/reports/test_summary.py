@@ -94,6 +94,15 @@ def test_an_unfinished_run_is_named(finished_run, capsys):
     assert missing in capsys.readouterr().err
 
 
+def test_languages_may_have_hyphens(finished_run, capsys):
+    (finished_run / "data-bin/test.en-de.en.idx").unlink()
+    for name in ("test.en-zh-CN.en.idx", "test.en-zh-CN.zh-CN.idx"):
+        (finished_run / "data-bin" / name).touch()
+    (finished_run / "raw/test.de").rename(finished_run / "raw/test.zh-CN")
+    assert main(["summary", str(finished_run)]) == 0
+    assert "source       in 0\nreference    ref 0\n" in capsys.readouterr().out
+
+
 def test_a_run_on_data_of_another_folder_names_both(finished_run, tmp_path_factory):
     """As runs of SEEDS and SYSTEM do."""
     run = tmp_path_factory.mktemp("seed1")

@@ -35,7 +35,7 @@ ODD = [
 @pytest.fixture
 def subwords(run_folder):
     prepared = Prepared.beside(run_folder / "data-bin")
-    return load_subwords(prepared.subwords, "en", "de", prepared.lowercase)
+    return load_subwords(prepared.subwords, "en", prepared.lowercase)
 
 
 def lines():
@@ -77,19 +77,24 @@ def test_words_begin_where_they_do(subwords):
     assert " ".join(words).replace(" 's", "'s").split() == sentence
 
 
+def test_text_is_joined_by_the_rules_of_its_language(subwords):
+    """German has no ``'s``; sacremoses would leave it a word."""
+    assert subwords.join(subwords.split("the dog's ball")) == "the dog's ball"
+
+
 def test_what_is_no_model_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="--subwords"):
-        load_subwords(tmp_path, "en", "de")
+        load_subwords(tmp_path, "en")
     (tmp_path / "joint.model").write_text("no model")
     with pytest.raises(ValueError, match=r"joint\.model is not a sentencepiece model"):
-        load_subwords(tmp_path, "en", "de")
+        load_subwords(tmp_path, "en")
 
 
 @pytest.mark.parametrize("text", ["merges", "#version: 0.2\na b\na b c\n", ""])
 def test_damaged_merges_are_named(tmp_path, text, capsys):
     (tmp_path / "joint.codes").write_text(text)
     with pytest.raises(ValueError, match=r"joint\.codes is not a list of subword-nmt's merges"):
-        load_subwords(tmp_path, "en", "de")
+        load_subwords(tmp_path, "en")
     assert capsys.readouterr().err == ""
 
 

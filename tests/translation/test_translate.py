@@ -82,7 +82,7 @@ def test_a_long_line_is_cut_behind_sentences_or_words(run_folder):
     pieces = [part.source for part in found.parts]
     assert [*chain(*pieces)] == loaded.subwords.split(" ".join(words))
     assert len(pieces) > 5 and max(map(len, pieces)) <= 12
-    texts = [loaded.subwords.join(part.target) for part in found.parts]
+    texts = [loaded.target_subwords.join(part.target) for part in found.parts]
     assert found.text == " ".join(texts)
     ends = [part[-1].endswith(".") for part in pieces[:-1] if any("." in p for p in part)]
     assert ends and all(ends)

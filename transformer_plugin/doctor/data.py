@@ -32,7 +32,7 @@ def find_in_data(folder: Path) -> Iterator[Finding]:
     """Checks a folder of binarised data: its dictionaries and every sentence."""
     try:
         check_data(str(folder), None, None)
-    except (FileNotFoundError, SystemExit) as error:
+    except (FileNotFoundError, Refusal) as error:
         yield Finding(PROBLEM, str(error))
         return
     source, target = data_utils.infer_language_pair(str(folder))

@@ -84,8 +84,10 @@ def test_texts(data: Path, evaluated: str = "test") -> tuple[Path, Path]:
         FileNotFoundError: there is no such set.
     """
     for path in (data / "data-bin").glob(f"{evaluated}.*-*.*.idx"):
-        source, target = path.name.split(".")[1].split("-")
-        return data / "raw" / f"{evaluated}.{source}", data / "raw" / f"{evaluated}.{target}"
+        _, pair, language, _ = path.name.split(".")
+        if pair.startswith(f"{language}-"):  # a language may be "zh-CN"
+            target = pair.removeprefix(f"{language}-")
+            return data / "raw" / f"{evaluated}.{language}", data / "raw" / f"{evaluated}.{target}"
     raise FileNotFoundError(f"{data / 'data-bin'}: no binarised {evaluated} set")
 
 

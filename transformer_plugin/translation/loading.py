@@ -73,14 +73,11 @@ def load_models(args: argparse.Namespace) -> Loaded:
             raise FileNotFoundError(f"{path}: no such checkpoint; {_remedy(path)}")
     protect_loading()
     cfg = _configuration(args)
-    try:
-        task = tasks.setup_task(cfg.task)
-    except SystemExit as error:  # of the plugin's task, for fairseq's commands
-        raise ValueError(str(error)) from None
+    task = tasks.setup_task(cfg.task)
     languages = task.cfg.source_lang, task.cfg.target_lang
     prepared = Prepared.beside(args.data)
     folder, lowercase = args.subwords or prepared.subwords, args.lowercase or prepared.lowercase
-    source, target = (load_subwords(folder, of, languages[1], lowercase) for of in languages)
+    source, target = (load_subwords(folder, of, lowercase) for of in languages)
     models = [_load_model(path, task) for path in utils.split_paths(args.path)]
     precision = getattr(task.cfg, "decode_precision", None)
     for model in models:
@@ -116,8 +113,8 @@ def load_translator(args: argparse.Namespace) -> Translator:
     loaded = load_models(args)
     generator = loaded.task.build_generator(loaded.models, loaded.cfg.generation)
     return Translator(
-        *(loaded.task, loaded.models, generator, loaded.source, args.part_length),
-        target_subwords=loaded.target,
+        *(loaded.task, loaded.models, generator, loaded.source, loaded.target),
+        part_length=args.part_length,
         replacements=replacements,
     )
 

@@ -77,7 +77,7 @@ class SentencePieces(Subwords):
 class MosesPieces(Subwords):
     """subword-nmt on Moses tokens: every subword of a word except the last ends with ``@@``."""
 
-    def __init__(self, codes: Path, source: str, target: str, lowercase: bool = False) -> None:
+    def __init__(self, codes: Path, language: str, lowercase: bool = False) -> None:
         super().__init__(lowercase)
         try:
             # After a wrong line subword-nmt ends the process; its message does not name the file.
@@ -89,8 +89,8 @@ class MosesPieces(Subwords):
             raise ValueError(
                 f"{codes} is not a list of subword-nmt's merges: learn it again"
             ) from None
-        self.normaliser, self.tokeniser = MosesPunctNormalizer(source), MosesTokenizer(source)
-        self.detokeniser = MosesDetokenizer(target)
+        self.normaliser, self.tokeniser = MosesPunctNormalizer(language), MosesTokenizer(language)
+        self.detokeniser = MosesDetokenizer(language)
 
     def _pieces(self, words: str) -> list[str]:
         text = self.tokeniser.tokenize(self.normaliser.normalize(words), return_str=True)
@@ -146,8 +146,8 @@ class Prepared:
         return cls(run / "subwords", lowercase)
 
 
-def load_subwords(folder: Path, source: str, target: str, lowercase: bool = False) -> Subwords:
-    """The subword model in ``folder``, of either kind, for sentences in the language ``source``.
+def load_subwords(folder: Path, language: str, lowercase: bool = False) -> Subwords:
+    """The subword model in ``folder``, of either kind, for sentences in ``language``.
 
     Raises:
         FileNotFoundError: there is no model.
@@ -156,7 +156,7 @@ def load_subwords(folder: Path, source: str, target: str, lowercase: bool = Fals
     if (folder / _MODEL).is_file():
         return SentencePieces(folder / _MODEL, lowercase)
     if (folder / _CODES).is_file():
-        return MosesPieces(folder / _CODES, source, target, lowercase)
+        return MosesPieces(folder / _CODES, language, lowercase)
     raise FileNotFoundError(
         f"{folder}: holds neither {_MODEL} nor {_CODES}; give --subwords the folder of the subword"
         " model, which recipes/prepare.sh writes to runs/EXPERIMENT/subwords"

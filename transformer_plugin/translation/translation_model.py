@@ -180,10 +180,7 @@ class TranslationModel:
             search["print_alignment"] = "hard"
         options = OmegaConf.merge(loaded.cfg.generation, search)
         generator = loaded.task.build_generator(loaded.models, options)
-        return Translator(
-            *(loaded.task, loaded.models, generator, loaded.source),
-            target_subwords=loaded.target,
-        )
+        return Translator(loaded.task, loaded.models, generator, loaded.source, loaded.target)
 
     def _with_alternatives(
         self, ranked: Sequence[Translation], alignments: bool

@@ -64,9 +64,9 @@ class Translator:
         task: fairseq's, with dictionaries.
         models: more than one form an ensemble.
         generator: beam search, as ``task.build_generator`` makes it.
-        subwords: the subword model of the training text.
+        subwords: the subword model of source sentences.
+        target_subwords: that of translations.
         part_length: sentences with more subwords are translated in parts.
-        target_subwords: the subword model for the beginnings of translations.
         replacements: of source words, for unknown words; None: these stay as they are.
     """
 
@@ -76,12 +76,13 @@ class Translator:
         models: Sequence[BaseFairseqModel],
         generator: nn.Module,
         subwords: Subwords,
+        target_subwords: Subwords,
         part_length: int = 500,
-        target_subwords: Subwords | None = None,
         replacements: Mapping[str, str] | None = None,
     ) -> None:
-        self.task, self.models, self.generator, self.subwords = task, models, generator, subwords
-        self.target_subwords, self.replacements = target_subwords or subwords, replacements
+        self.task, self.models, self.generator = task, models, generator
+        self.subwords, self.target_subwords = subwords, target_subwords
+        self.replacements = replacements
         limits = [utils.resolve_max_positions(model.max_positions()) for model in models]
         longest = min(utils.resolve_max_positions(*limits)[0] - 1, part_length)
         if longest < 1:
@@ -125,7 +126,7 @@ class Translator:
         translations = []
         for rank in range(max([1, *map(len, parts)])):
             chosen = [ranked[min(rank, len(ranked) - 1)] for ranked in parts]
-            text = " ".join(self.subwords.join(part.target) for part in chosen)
+            text = " ".join(self.target_subwords.join(part.target) for part in chosen)
             translations.append(Translation(text, chosen))
         return translations
 

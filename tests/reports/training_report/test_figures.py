@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from transformer_plugin.reports.training_report.figures import CHARTS, _bars, _lines, _plot, draw
 from transformer_plugin.reports.training_report.page import render
 from transformer_plugin.reports.training_report.pointer import pointer_values
+from transformer_plugin.reports.training_report.results import results
 from transformer_plugin.reports.training_report.run import Run
 from transformer_plugin.reports.training_report.series import Series, TrainingLog
 
@@ -69,6 +70,13 @@ def test_lines_are_the_series(whole, chart):
     assert {name: of for name, of in found.items() if not name.startswith("_")} == expected
     assert best == {"perplexity": [[(10, 8.0)]], "bleu": [[(20, 9.0)]]}.get(chart.name, [])
     assert (axes.get_ylim()[0] == 0) == chart.from_zero
+
+
+def test_results_have_the_last_loss_of_a_log_of_epochs_alone():
+    short = Run("short", TrainingLog(Path("x.log")))
+    short.log.epochs["loss"].add(10, 4.5)
+    draw([short])
+    assert dict(results([short]))["last loss of training"] == ["4.5"]
 
 
 def test_best_epochs_are_named(whole):

@@ -117,7 +117,7 @@ def _of_data(translator: Translator, pair: dict[str, Tensor], name: str) -> Inpu
     reference = None
     if pair["target"] is not None:
         written = [target[i] for i in pair["target"].tolist()[:-1]]
-        reference = translator.subwords.join(written)
+        reference = translator.target_subwords.join(written)
     return InputSentence(name, translator.subwords.join(pieces), pieces, pair["source"], reference)
 
 
@@ -171,5 +171,5 @@ def _words(pieces: list[str], subwords: Subwords) -> list[int]:
 
 def _hypotheses(translator: Translator, parts: Iterable[Part]) -> Iterator[Hypothesis]:
     for part in parts:
-        text = translator.subwords.join(part.target)
+        text = translator.target_subwords.join(part.target)
         yield Hypothesis(text, part.score, part.log_prob, len(part.target_tokens))

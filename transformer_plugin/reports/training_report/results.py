@@ -99,8 +99,8 @@ def _of_valid(name: str, largest: bool = False) -> Callable[[Run], str]:
 
 def _last(name: str) -> Callable[[Run], str]:
     def text(run: Run) -> str:
-        series = run.log.train.get(name) or run.log.epochs.get(name) or Series()
-        return f"{series.values[-1]:g}" if series.values else _NONE
+        values = run.log.train[name].values or run.log.epochs[name].values
+        return f"{values[-1]:g}" if values else _NONE
 
     return text
 
