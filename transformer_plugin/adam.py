@@ -35,6 +35,8 @@ class VaswaniAdamConfig(FairseqDataclass):
 class VaswaniAdam(FairseqOptimizer):
     """Adam (section 5.3). Its state and that of fairseq's ``adam`` are interchangeable."""
 
+    supports_flat_params = True  # --fp16 keeps the weights in one vector
+
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """Adds the optimizer's options."""

@@ -87,10 +87,9 @@ def check_combination(cfg: Any, task: FairseqTask) -> None:
     if not isinstance(cfg, DictConfig):
         return
     whole = cast("DictConfig", cfg._get_root())
-    trained = OmegaConf.select(whole, "task._name")
     names = {kind: OmegaConf.select(whole, f"{kind}._name") for kind in _REGISTRIES}
     check_names(cfg.get("_name") or "vaswani_transformer", names)
-    if trained == "vaswani_translation" and type(task) is TranslationTask:
+    if names["task"] == "vaswani_translation" and type(task) is TranslationTask:
         raise Refusal(
             "the checkpoint was trained with --task vaswani_translation: add this to the command."
             " With --task translation, the default, fairseq's own search would translate, and skip"

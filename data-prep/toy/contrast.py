@@ -26,7 +26,6 @@ from toy.syntax import (
     person_and_number,
 )
 
-CATEGORIES = ("gender", "case", "number", "position")
 OTHER_CASE = {"object": "dat", "beneficiary": "dat", "receiver": "acc", "companion": "acc"}
 MARK = "§"
 

@@ -1,4 +1,4 @@
-"""Toy sentences in German: word order and the verb complex (toy_inflection has the endings).
+"""Toy sentences in German: word order and the verb complex (inflection.py has the endings).
 
 A clause has a finite verb, a middle field and a right bracket (prefix, participle or infinitive).
 Main clause: FRONT finite middle bracket. Question: finite middle bracket. Subordinate clause:

@@ -153,26 +153,10 @@ def table_rows(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in row.split("|")] for row in table.strip().splitlines()]
 
 
-def _nouns() -> tuple[Noun, ...]:
-    nouns = []
-    for english, gender, german, kinds in table_rows(_NOUNS):
-        singular, plural = english.split("/")
-        nominative, genitive, german_plural = german.split("/")
-        nouns.append(
-            Noun(
-                singular,
-                plural,
-                gender,
-                nominative,
-                genitive,
-                german_plural,
-                frozenset(kinds.split()),
-            )
-        )
-    return tuple(nouns)
-
-
-NOUNS = _nouns()
+NOUNS = tuple(
+    Noun(*english.split("/"), gender, *german.split("/"), frozenset(kinds.split()))
+    for english, gender, german, kinds in table_rows(_NOUNS)
+)
 ADJECTIVES = tuple(
     Adjective(english, german, stem, frozenset(kinds.split()))
     for english, german, stem, kinds in table_rows(_ADJECTIVES)

@@ -11,22 +11,6 @@ from dataclasses import dataclass
 from toy.nouns import Adjective, Noun
 from toy.verbs import Modal, Verb
 
-DETERMINERS = (
-    "the",
-    "a",
-    "this",
-    "my",
-    "his",
-    "her",
-    "our",
-    "their",
-    "every",
-    "no",
-    "two",
-    "three",
-    "many",
-    "",
-)  # "" is a plural without an article
 PRONOUNS = ("I", "he", "she", "we", "they")
 
 

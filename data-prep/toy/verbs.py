@@ -71,11 +71,12 @@ come back/comes back/came back | zurück+kommen/kommt/zurückgekommen | none | |
 """
 
 # english base/he-form/past | german infinitive/ich-form/er-form/participle
-_SAYING = """
+_WITH_A_CLAUSE = """
 know/knows/knew | wissen/weiß/weiß/gewusst
 say/says/said | sagen/sage/sagt/gesagt
 believe/believes/believed | glauben/glaube/glaubt/geglaubt
 hope/hopes/hoped | hoffen/hoffe/hofft/gehofft
+try/tries/tried | versuchen/versuche/versucht/versucht
 """
 
 # english base/he-form | german ich-form/er-form/plural
@@ -121,72 +122,23 @@ def _ich(infinitive: str) -> str:
     return (infinitive[:-2] if infinitive.endswith("en") else infinitive[:-1]) + "e"
 
 
-def _verbs() -> tuple[Verb, ...]:
-    verbs = []
-    for english, german, objects, kinds, traits in table_rows(_VERBS):
-        forms, _, particle = english.partition(" + ")
-        infinitive, er, participle = german.split("/")
-        prefix, _, infinitive = infinitive.rpartition("+")
-        base, he, past = forms.split("/")
-        verbs.append(
-            Verb(
-                base,
-                he,
-                past,
-                particle,
-                prefix,
-                infinitive,
-                _ich(infinitive),
-                er,
-                participle,
-                objects,
-                frozenset(kinds.split()),
-                frozenset(traits.split()),
-            )
-        )
-    return tuple(verbs)
+def _verb(english: str, german: str, objects: str, kinds: str, traits: str) -> Verb:
+    forms, _, particle = english.partition(" + ")
+    infinitive, er, participle = german.split("/")
+    prefix, _, infinitive = infinitive.rpartition("+")
+    return Verb(
+        *(*forms.split("/"), particle),
+        *(prefix, infinitive, _ich(infinitive), er, participle),
+        *(objects, frozenset(kinds.split()), frozenset(traits.split())),
+    )
 
 
-def _saying_verbs() -> tuple[Verb, ...]:
-    verbs = []
-    for english, german in table_rows(_SAYING):
-        base, he, past = english.split("/")
-        infinitive, ich, er, participle = german.split("/")
-        verbs.append(
-            Verb(
-                base,
-                he,
-                past,
-                "",
-                "",
-                infinitive,
-                ich,
-                er,
-                participle,
-                "none",
-                frozenset(),
-                frozenset(),
-            )
-        )
-    return tuple(verbs)
-
-
-VERBS = _verbs()
-SAYING_VERBS = _saying_verbs()
-TRYING = Verb(
-    "try",
-    "tries",
-    "tried",
-    "",
-    "",
-    "versuchen",
-    "versuche",
-    "versucht",
-    "versucht",
-    "none",
-    frozenset(),
-    frozenset(),
-)  # to do something: versuchen, es zu tun
+VERBS = tuple(_verb(*row) for row in table_rows(_VERBS))
+_NONE: frozenset[str] = frozenset()
+*SAYING_VERBS, TRYING = (
+    Verb(*english.split("/"), "", "", *german.split("/"), "none", _NONE, _NONE)
+    for english, german in table_rows(_WITH_A_CLAUSE)
+)
 MODALS = tuple(
     Modal(*english.split("/"), *german.split("/")) for english, german in table_rows(_MODALS)
 )

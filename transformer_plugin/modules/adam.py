@@ -84,10 +84,6 @@ class Adam(torch.optim.Optimizer):
         lr, betas, eps, weight_decay: see ``AdamNumbers``.
     """
 
-    # Attributes that fairseq reads.
-    supports_memory_efficient_fp16 = False
-    supports_flat_params = True
-
     # Without the decorators that import torch's compiler, which takes 1 s and 80 MiB.
     add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
     state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)

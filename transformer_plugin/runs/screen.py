@@ -85,11 +85,10 @@ class BriefScreen:
             self._take_entry(entry)
 
     def _take_entry(self, entry: Entry) -> None:
-        if entry.source == "train" and entry.whole:
-            self._print(self._epoch())
-        elif (
-            entry.source in ("train", "train_inner") or entry.text == "Start iterating over samples"
-        ):
+        if entry.source == "train":
+            if entry.whole:
+                self._print(self._epoch())
+        elif entry.source == "train_inner" or entry.text == "Start iterating over samples":
             if self._bar is not None:
                 self._bar.draw()
         else:

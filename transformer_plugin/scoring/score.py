@@ -89,12 +89,11 @@ def main(args: argparse.Namespace) -> None:
         variants = authors_scores(hypotheses, references, args.language, args.lowercase)
         if not args.all:
             variants = {"compound_split": variants["compound_split"]}
+    no_filtered = ""
     if args.all:
         intl = BLEU(tokenize="intl", lowercase=args.lowercase)
         value = intl.corpus_score(hypotheses, [references]).score
         variants["intl"] = {"score": value, "signature": str(intl.get_signature())}
-    no_filtered = ""
-    if args.all:
         try:
             variants["filtered"] = filtered_score(
                 hypotheses, references, args.language, args.lowercase

@@ -1,4 +1,4 @@
-"""The likeliest next tokens of each hypothesis."""
+"""The k likeliest classes of each row of logits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The likeliest next tokens of each hypothesis."""
+"""The next tokens of each hypothesis: the likeliest, or drawn at random."""
 
 from __future__ import annotations
 

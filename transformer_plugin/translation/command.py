@@ -40,12 +40,10 @@ def main(args: argparse.Namespace) -> None:
     """
     if args.buffer is not None and args.buffer < 1:
         raise ValueError("--buffer must be at least 1")
-    if not args.output:
-        check_output()
-    elif args.output.is_dir():
-        raise IsADirectoryError(f"{args.output} is a folder: give a file with --output")
-    else:
+    if args.output:
         check_target(args.output)
+    else:
+        check_output()
     name = str(args.input or "standard input")
     with open_input(args.input) as lines:
         translator = load_translator(args)

@@ -33,7 +33,7 @@ def heat_maps(panel: Panel) -> Figure:
     norm = PowerNorm(0.5, vmin=0, vmax=float(panel.weights.max()))
     for axes, weights, name in zip(grid.flat, panel.weights, panel.names, strict=False):
         image = axes.imshow(weights.numpy(), cmap="Blues", norm=norm)
-        _label(axes, panel, top=True)
+        _label(axes, panel)
         axes.set_title(name, fontsize=9)
     for axes in grid.flat[count:]:
         axes.remove()
@@ -81,8 +81,8 @@ def lines(panel: Panel, query: int | None = None) -> Figure:
     return figure
 
 
-def _label(axes: Axes, panel: Panel, top: bool) -> None:
-    axes.xaxis.set_tick_params(top=top, bottom=not top, labeltop=top, labelbottom=not top)
+def _label(axes: Axes, panel: Panel) -> None:
+    axes.xaxis.tick_top()
     plain: dict[str, Any] = {"fontsize": 8, "parse_math": False}  # $ is not TeX
     axes.set_xticks(range(len(panel.keys)), panel.keys, rotation=90, **plain)
     axes.set_yticks(range(len(panel.queries)), panel.queries, **plain)

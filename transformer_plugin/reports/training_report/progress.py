@@ -48,38 +48,22 @@ def main(_args: argparse.Namespace) -> None:
 
 def show(lines: Iterable[str], output: TextIO, terminal: bool) -> None:
     """Writes each line; progress is a bar on a terminal, elsewhere a line with the time left."""
-    display = ProgressDisplay(output, terminal)
+    log = TrainingLog(Path("standard input"))
+    bar = ProgressBar(output, log) if terminal else None
     for line in lines:
-        display.show(line)
-    display.close()
-
-
-class ProgressDisplay:
-    """Shows the lines of a training log on a terminal or in a file."""
-
-    def __init__(self, output: TextIO, terminal: bool = True) -> None:
-        self._output = output
-        self._log = TrainingLog(Path("standard input"))
-        self._bar = ProgressBar(output, self._log) if terminal else None
-
-    def show(self, line: str) -> None:
-        """Writes a line, with its line feed."""
         is_progress = False
         for entry in entries_of(line):
-            self._log.take(entry)
+            log.take(entry)
             is_progress = entry.whole and entry.source == "train_inner"
-        if self._bar is not None and is_progress:
-            self._bar.draw()
-        elif self._bar is not None:
-            tqdm.write(line, self._output, end="")
+        if bar is None:
+            left = f"  [{time_left(log)}]" if is_progress else ""
+            print(line.rstrip("\n"), left, sep="", file=output, flush=True)
+        elif is_progress:
+            bar.draw()
         else:
-            left = f"  [{time_left(self._log)}]" if is_progress else ""
-            print(line.rstrip("\n"), left, sep="", file=self._output, flush=True)
-
-    def close(self) -> None:
-        """Removes the bar."""
-        if self._bar is not None:
-            self._bar.close()
+            tqdm.write(line, output, end="")
+    if bar is not None:
+        bar.close()
 
 
 class ProgressBar:
