@@ -5,9 +5,6 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
 
-: "${AVERAGE:=5}"      # section 6.1
-: "${SAVE_UPDATES:=}"  # set where checkpoints are saved by updates
-positive AVERAGE ${SAVE_UPDATES:+SAVE_UPDATES}
 by=epochs
 [[ -z $SAVE_UPDATES ]] || by=updates
 

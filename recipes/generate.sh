@@ -5,19 +5,12 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
 
-: "${BEAM:=4}"         # section 6.1
-: "${ALPHA:=0.6}"      # section 6.1
-: "${EVALUATE:=test}"  # the set to translate
-positive BEAM
-decimals ALPHA
-case ${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
-    sentencepiece) marks=sentencepiece undo=() ;;
-    moses-bpe) marks=subword_nmt undo=(--detokenise "$TARGET") ;;
-    *) die "SUBWORDS is '$SUBWORDS': expected sentencepiece or moses-bpe" ;;
+: "${MAX_LEN_OWN:=}"  # tokens beyond the source's own; empty: 50, section 6.1
+: "${ONLY_TREES:=0}"  # 1: of a parser, search only trees of the sentence
+case $SUBWORDS in
+    sentencepiece) marks=(--remove-bpe sentencepiece) undo=() ;;
+    moses-bpe) marks=(--remove-bpe subword_nmt) undo=(--detokenise "$TARGET") ;;
 esac
-: "${MAX_LEN_OWN:=}"   # tokens beyond the source's own; empty: 50, section 6.1
-: "${ONLY_TREES:=0}"   # 1: of a parser, search only trees of the sentence
-marks=(--remove-bpe "$marks")
 [[ -z ${TREEBANK:-} ]] || marks=()
 trees=()
 switches ONLY_TREES

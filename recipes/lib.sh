@@ -96,6 +96,18 @@ load_experiment() {
     : "${BASE:=}"       # checkpoint of another run: its model is fine-tuned (docs/fine-tuning.md)
     : "${BASE_DATA:=}"  # folder of its subwords/ and data-bin/; empty: that above its checkpoints/
     [[ -z $BASE ]] || find_base
+    # Of several verbs; numbers are section 6.1's.
+    : "${SUBWORDS:=sentencepiece}"  # or moses-bpe, as in the literature
+    : "${LOWERCASE:=0}"             # 1: text in lower case, and scores that ignore case
+    : "${SAVE_UPDATES:=}"           # updates between checkpoints; empty: an epoch
+    : "${AVERAGE:=5}"               # checkpoints that are kept, and averaged
+    : "${EVALUATE:=test}"           # the set that is translated and scored
+    : "${BEAM:=4}" "${ALPHA:=0.6}"  # of beam search; alpha of the length penalty
+    [[ $SUBWORDS =~ ^(sentencepiece|moses-bpe)$ ]] ||
+        die "SUBWORDS is '$SUBWORDS': expected sentencepiece or moses-bpe"
+    switches LOWERCASE
+    positive AVERAGE ${SAVE_UPDATES:+SAVE_UPDATES} BEAM
+    decimals ALPHA
     : "${SEEDS:=}"  # as "1 2 3": a run for each, in RUN_DIR/seeds/seed1 and so on
     [[ -z $SEEDS || -n ${SEED:-} || $SCRIPT =~ ^(run|prepare)\.sh$ ]] ||
         die "SEEDS is '$SEEDS', which is for run.sh: give SEED too, to choose one of them"

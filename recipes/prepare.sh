@@ -15,20 +15,16 @@ needs SOURCE TARGET
 : "${TREES:=}"                  # its folder or archive
 : "${SUBSTITUTIONS:=0}"         # variants of each of its sentences, by substituted constituents
 : "${VARIANT:=}"                # of the corpus; empty: its first
-: "${SUBWORDS:=sentencepiece}"  # or moses-bpe, as in the literature
 : "${VOCAB_SIZE:=37000}"        # joint pieces of sentencepiece; section 5.1 of the paper
 : "${MERGES:=32000}"            # joint merges of moses-bpe
-: "${LOWERCASE:=0}"             # 1: lower case
 : "${WORKERS:=}"                # processes; empty: one a core
 : "${TRAIN:=}" "${VALID:=}" "${TEST:=}" "${DATA_MIRROR:=}"  # see above
 case $SUBWORDS in
     sentencepiece) defaults=(250 1.5) form=() ;;
     moses-bpe) defaults=(80 9) form=(--moses) ;;  # of Moses' clean-corpus-n.perl 1 80
-    *) die "SUBWORDS is '$SUBWORDS': expected sentencepiece or moses-bpe" ;;
 esac
 : "${MAX_LENGTH:=${defaults[0]}}"  # words of a training sentence
 : "${MAX_RATIO:=${defaults[1]}}"   # words of the longer side to the shorter
-switches LOWERCASE
 [[ $LOWERCASE == 0 ]] || form+=(--lowercase)
 
 workers=(${WORKERS:+--workers "$WORKERS"})

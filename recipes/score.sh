@@ -6,10 +6,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
 
-: "${EVALUATE:=test}"  # the set that was translated
 SUMMARY=1
-: "${LOWERCASE:=0}"     # 1: ignore case, as recipes/prepare.sh lowered it
-switches LOWERCASE
 : "${COMET_PYTHON:=}"  # Python of an environment with unbabel-comet; empty: no COMET
 if [[ -n ${TREEBANK:-} ]]; then
     stage score --output "$RUN_DIR/score.json" --input "$RUN_DIR/hypotheses.txt" \

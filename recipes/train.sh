@@ -15,8 +15,6 @@ needs SOURCE TARGET ARCH
 : "${LR_FACTOR:=1.0}"        # times the paper's schedule
 : "${DROPOUT:=}" "${LABEL_SMOOTHING:=}"  # empty: those of ARCH
 : "${UPDATE_TOKENS:=}"       # padded tokens of an update; empty: one batch on each GPU
-: "${SAVE_UPDATES:=}"        # updates between checkpoints; empty: an epoch
-: "${AVERAGE:=5}"            # checkpoints kept for averaging, section 6.1
 : "${SEED:=1}"
 : "${PRECISION:=}"           # fp32, fp32-exact, bf16, or fp16 on a GPU; empty: as below
 : "${EVAL_BLEU:=0}"          # 1: log BLEU and chrF of valid, by beam search, at each validation
@@ -27,11 +25,10 @@ needs SOURCE TARGET ARCH
 . "$REPO/recipes/processes.sh"
 : "${PRECISION:=$half}"  # fp32 on a CPU, bf16 on a GPU, fp16 on one before Ampere
 positive ${MAX_TOKENS:+MAX_TOKENS} ${UPDATE_TOKENS:+UPDATE_TOKENS} \
-    ${MAX_EPOCH:+MAX_EPOCH} ${MAX_UPDATE:+MAX_UPDATE}
+    ${MAX_EPOCH:+MAX_EPOCH} ${MAX_UPDATE:+MAX_UPDATE} ${PATIENCE:+PATIENCE}
 [[ -n ${MAX_TOKENS:-} || -z $UPDATE_TOKENS ]] || choose_batch
 needs MAX_TOKENS
 whole_numbers WARMUP_UPDATES SEED
-positive AVERAGE ${SAVE_UPDATES:+SAVE_UPDATES} ${PATIENCE:+PATIENCE}
 decimals LR_FACTOR
 fractions ${DROPOUT:+DROPOUT} ${LABEL_SMOOTHING:+LABEL_SMOOTHING}
 [[ -n $MAX_EPOCH$MAX_UPDATE ]] || die "neither MAX_EPOCH nor MAX_UPDATE is set: set one of them"
@@ -74,13 +71,12 @@ case $PRECISION in
     bf16 | fp16) flags+=("--$PRECISION") ;;
     *) die "PRECISION is '$PRECISION': expected fp32, bf16 or fp16, or fp32-exact, without TF32" ;;
 esac
-case $EVAL_BLEU:${SUBWORDS:=sentencepiece} in  # as recipes/prepare.sh had it
+switches EVAL_BLEU
+case $EVAL_BLEU:$SUBWORDS in
     0:*) ;;
     1:sentencepiece) flags+=(--eval-bleu --eval-bleu-remove-bpe sentencepiece) ;;
     1:moses-bpe) flags+=(--eval-bleu --eval-bleu-remove-bpe subword_nmt --eval-bleu-detok moses
         --eval-bleu-detok-args "{\"target_lang\": \"$TARGET\"}") ;;
-    *) die "EVAL_BLEU is '$EVAL_BLEU' and SUBWORDS '$SUBWORDS': expected 0 or 1, and sentencepiece" \
-        "or moses-bpe" ;;
 esac
 
 last_checkpoint=$RUN_DIR/checkpoints/checkpoint_last.pt

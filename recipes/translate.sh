@@ -9,8 +9,6 @@ set -euo pipefail
 begin "$@"
 
 : "${CHECKPOINT:=$RUN_DIR/checkpoints/averaged.pt}"
-: "${BEAM:=4}"     # section 6.1
-: "${ALPHA:=0.6}"  # section 6.1
 input=()
 if ((${#EXTRA[@]})) && [[ ${EXTRA[0]} != -* ]]; then
     input=(--input "${EXTRA[0]}")
