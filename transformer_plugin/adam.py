@@ -40,7 +40,7 @@ class VaswaniAdam(FairseqOptimizer):
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """Adds the optimizer's options."""
-        add_options(parser, VaswaniAdamConfig(), FairseqAdam)
+        add_options(parser, getattr(cls, "__dataclass")(), FairseqAdam)
 
     def __init__(self, cfg: VaswaniAdamConfig, params: Iterable[Any]) -> None:
         super().__init__(OmegaConf.structured(cfg) if is_dataclass(cfg) else cfg)

@@ -24,11 +24,19 @@ def register_preset(name: str, numbers: Numbers, model: str = "vaswani_transform
     """Makes ``--arch NAME`` mean the registered ``model`` with ``numbers`` as its defaults.
 
     Raises:
-        ValueError: the model has no such field.
+        ValueError: the name is taken, the model has no such field, or fairseq cannot read the
+            types of its fields.
     """
+    if name in MODEL_REGISTRY or name in ARCH_MODEL_REGISTRY:  # fairseq would keep the old one
+        raise ValueError(f"{name}: an architecture of this name exists: choose another name")
     parent: Any = MODEL_REGISTRY[model]
     config = MODEL_DATACLASS_REGISTRY[model]
     known = config.__dataclass_fields__
+    if any(isinstance(each.type, str) for each in known.values()):
+        raise ValueError(
+            f"{config.__module__}: remove 'from __future__ import annotations': fairseq reads the"
+            f" types of {config.__name__}"
+        )
     if unknown := numbers.keys() - known.keys():
         raise ValueError(f"{name}: {', '.join(sorted(unknown))}: no such field of {model}")
     changed = [

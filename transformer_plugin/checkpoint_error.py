@@ -2,8 +2,6 @@
 
 from .refusal import Refusal
 
-NOT_WRITTEN = ": not written ("  # in the message of a save that failed, between file and cause
-
 
 class CheckpointError(Refusal):
     """The message names the file and the remedy."""

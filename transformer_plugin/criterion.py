@@ -50,7 +50,7 @@ class VaswaniCrossEntropy(FairseqCriterion):
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """Adds the loss's options."""
-        add_options(parser, VaswaniCrossEntropyConfig(), LabelSmoothedCrossEntropyCriterion)
+        add_options(parser, getattr(cls, "__dataclass")(), LabelSmoothedCrossEntropyCriterion)
 
     def __init__(
         self,
@@ -82,7 +82,8 @@ class VaswaniCrossEntropy(FairseqCriterion):
             denominator of the gradient; and the values to log.
         """
         is_ours = isinstance(_unwrapped(model), VaswaniTransformer)
-        features, project, target = (self._features if is_ours else self._log_p)(model, sample)
+        has_features = is_ours and not _overrides_output(type(_unwrapped(model)))
+        features, project, target = (self._features if has_features else self._log_p)(model, sample)
         if reduce:
             loss, nll_loss, correct = smoothed_loss(features, project, target, self.epsilon)
         else:
@@ -165,6 +166,12 @@ def _unwrapped(model: Any) -> Any:
     while hasattr(model, "module"):
         model = model.module
     return model
+
+
+def _overrides_output(kind: type[VaswaniTransformer]) -> bool:
+    """Whether a model's log-probabilities may be others than ``decoder.output_layer`` gives."""
+    names = ("forward", "get_normalized_probs")
+    return any(getattr(kind, each) is not getattr(VaswaniTransformer, each) for each in names)
 
 
 def _identity(log_p: Tensor) -> Tensor:

@@ -23,7 +23,19 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
         dictionary: the target dictionary.
         embed_tokens, embed_positions, output_projection, shape, num_layers: see ``Decoder``.
         max_positions: longest target sentence, in tokens.
+
+    Raises:
+        TypeError: a subclass overrides ``forward``, which training does not call, without
+            ``decode``.
     """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.forward is not VaswaniDecoder.forward and cls.decode is Decoder.decode:
+            raise TypeError(
+                f"{cls.__name__} overrides forward, which training and search do not call: override"
+                " decode or through_layers, which forward calls too"
+            )
 
     def __init__(
         self,

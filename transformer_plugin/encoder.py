@@ -20,7 +20,19 @@ class VaswaniEncoder(Encoder, FairseqEncoder):
         dictionary: the source dictionary.
         embed_tokens, embed_positions, shape, num_layers: see ``Encoder``.
         max_positions: longest source sentence, in tokens.
+
+    Raises:
+        TypeError: a subclass overrides ``forward``, which training does not call, without
+            ``encode``.
     """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.forward is not VaswaniEncoder.forward and cls.encode is Encoder.encode:
+            raise TypeError(
+                f"{cls.__name__} overrides forward, which training and search do not call: override"
+                " encode, which forward calls too"
+            )
 
     def __init__(
         self,
@@ -53,11 +65,10 @@ class VaswaniEncoder(Encoder, FairseqEncoder):
         """
         states: list[Tensor] = []
         with ExitStack() as hooks:
-            for i, layer in enumerate(self.layers if return_all_hiddens else ()):
-                if i == 0:
-                    first = layer.register_forward_pre_hook(lambda _, x: states.append(x[0]))
-                    hooks.callback(first.remove)
-                each = layer.register_forward_hook(lambda _, _x, y: states.append(y[0]))
+            for layer in dict.fromkeys(self.layers if return_all_hiddens else ()):  # may be shared
+                each = layer.register_forward_hook(
+                    lambda _, x, y: states.extend(([] if states else [x[0]]) + [y[0]])
+                )
                 hooks.callback(each.remove)
             x, packing, _weights = self.encode(src_tokens)
         mask = packing.padding_mask

@@ -38,7 +38,7 @@ class NoamSchedule(FairseqLRScheduler):
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """Adds the schedule's options."""
-        add_options(parser, NoamConfig(), InverseSquareRootSchedule)
+        add_options(parser, getattr(cls, "__dataclass")(), InverseSquareRootSchedule)
 
     def __init__(self, cfg: NoamConfig, optimizer: FairseqOptimizer) -> None:
         super().__init__(cfg, optimizer)

@@ -15,12 +15,14 @@ from pages import REPO, blocks, write_files
 PAGE = REPO / "docs/extending.md"
 SHORT = "--cpu --max-update 6 --num-workers 0 --no-progress-bar --log-format simple"
 
+EXAMPLES = ("cosine_attention", "rotary_attention")
+
 
 @pytest.fixture(scope="module")
 def trained(toy, tmp_path_factory):
     """trained[FOLDER] is where the page's training with that --user-dir has run, for 6 updates."""
     folders = {}
-    for name in ("deep_and_thin", "cosine_attention"):
+    for name in ("deep_and_thin", *EXAMPLES):
         folder = folders[name] = tmp_path_factory.mktemp(name)
         write_files(PAGE, folder)
         (command,) = (
@@ -40,13 +42,17 @@ def trained(toy, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def example(trained):
-    """The page's Python, imported as fairseq imports it: once, since it registers names."""
-    if "cosine_attention" in sys.modules:  # by a test that has parsed the page's commands
-        return sys.modules["cosine_attention"]
-    path = trained["cosine_attention"] / "cosine_attention/__init__.py"
-    spec = importlib.util.spec_from_file_location("cosine_attention", path)
-    module = sys.modules["cosine_attention"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    """example(NAME) is the page's Python, imported as fairseq imports it: once, since it registers
+    names."""
+
+    def module(name):
+        if name not in sys.modules:  # else by a test that has parsed the page's commands
+            path = trained[name] / name / "__init__.py"
+            spec = importlib.util.spec_from_file_location(name, path)
+            sys.modules[name] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(sys.modules[name])
+        return sys.modules[name]
+
     return module
 
 
@@ -58,7 +64,7 @@ def test_the_preset_of_the_page_trains(trained):
 
 def test_the_score_is_the_cosine_by_numpy(example):
     torch.manual_seed(0)
-    score = example.CosineScore(num_heads=2, d_k=5, sharpness=3.0)
+    score = example("cosine_attention").CosineScore(num_heads=2, d_k=5, sharpness=3.0)
     score.beta.data = torch.tensor([2.0, 7.0]).view(2, 1, 1)
     q, k = torch.randn(3, 2, 4, 5), torch.randn(3, 2, 6, 5)
     found = score(q, k).detach().numpy()
@@ -69,19 +75,39 @@ def test_the_score_is_the_cosine_by_numpy(example):
         assert value == pytest.approx([2.0, 7.0][h] * cosine, abs=1e-5)
 
 
-def test_it_learns_its_sharpness_and_search_scores_as_training_does(trained, example, toy):
-    """Step by step with caches, beam search gives each word the probability that the model gives
-    it in one pass over the sentence."""
-    models, _cfg, task = checkpoint_utils.load_model_ensemble_and_task(
-        [str(trained["cosine_attention"] / "checkpoints/checkpoint_last.pt")],
-        {"data": str(toy / "data-bin")},
+def test_the_rotation_is_that_of_complex_numbers(example):
+    x = torch.randn(2, 3, 4, 6)
+    found = example("rotary_attention").rotated(x, torch.tensor([5, 0, 7, 5])).numpy()
+    for b, h, place, i in np.ndindex(2, 3, 4, 3):
+        angle = [5, 0, 7, 5][place] * 10000 ** (-2 * i / 6)
+        real, imaginary = x[b, h, place, 2 * i : 2 * i + 2].tolist()
+        turned = complex(real, imaginary) * np.exp(1j * angle)
+        pair = found[b, h, place, 2 * i : 2 * i + 2]
+        assert pair == pytest.approx([turned.real, turned.imag], abs=1e-4)
+
+
+def loaded(folder, data):
+    return checkpoint_utils.load_model_ensemble_and_task(
+        [str(folder / "checkpoints/checkpoint_last.pt")], {"data": str(data)}
     )
-    (model,) = models
-    model.eval()
+
+
+def test_the_model_learns_its_sharpness(trained, example, toy):
+    kind = example("cosine_attention").CosineTransformer
+    (model,), *_ = loaded(trained["cosine_attention"], toy / "data-bin")
     betas = [p for name, p in model.named_parameters() if name.endswith("score.beta")]
-    assert isinstance(model, example.CosineTransformer) and len(betas) == 2 + 2 * 2
+    assert isinstance(model, kind) and len(betas) == 2 + 2 * 2
     assert all((beta != 8).any() for beta in betas)
 
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_search_scores_as_training_does(trained, example, toy, name):
+    """Step by step with caches, beam search gives each word the probability that the model gives
+    it in one pass over the sentence."""
+    example(name)
+    models, _cfg, task = loaded(trained[name], toy / "data-bin")
+    (model,) = models
+    model.eval()
     task.load_dataset("test")
     sample = task.dataset("test").collater([task.dataset("test")[i] for i in range(3)])
     found = task.inference_step(task.build_generator(models, {"beam": 4}), models, sample)

@@ -116,8 +116,8 @@ def test_every_equation_and_section_that_the_code_claims_has_a_row():
         ("transformer_plugin/noam.py:NoamSchedule.step_update", True),
         ("transformer_plugin/noam.py:step_update", False),
         ("transformer_plugin/none.py:learning_rate", False),
-        ("recipes/generate.sh:BEAM", True),
-        ("recipes/generate.sh:NOTHING", False),
+        ("recipes/lib.sh:BEAM", True),
+        ("recipes/lib.sh:NOTHING", False),
         ("tests/test_noam.py:test_equation_9", False),
     ],
 )

@@ -16,9 +16,9 @@ RECIPES = Path(__file__).resolve().parents[2] / "recipes"
         ("train", "LR_FACTOR", "1.0"),
         ("train", "DROPOUT", ""),  # the architecture's
         ("train", "LABEL_SMOOTHING", ""),
-        ("average", "AVERAGE", "5"),  # section 6.1
-        ("generate", "BEAM", "4"),
-        ("generate", "ALPHA", "0.6"),
+        ("lib", "AVERAGE", "5"),  # section 6.1
+        ("lib", "BEAM", "4"),
+        ("lib", "ALPHA", "0.6"),
     ],
 )
 def test_defaults_of_the_knobs(script, knob, value):

@@ -12,11 +12,31 @@ HEADS, D_MODEL, WIDTH = 3, 20, 4
 LENGTHS = torch.tensor([7, 1, 12])
 
 
-@pytest.mark.parametrize("d_k, d_v, window", [(8, 8, 0), (8, 16, 0), (8, 8, 2)])
-def test_each_hypothesis_sees_its_own_past(d_k, d_v, window):
+class RelativeBias(MultiHeadAttention):
+    """A bias of the scores for each head and distance."""
+
+    def attend(self, q, k, v, allowed=None, need_weights=False, positions=None):
+        if positions is not None:
+            distances = positions.queries.unsqueeze(1) - positions.keys
+            bias = torch.sin(distances + torch.arange(HEADS).view(-1, 1, 1)).double()  # [H, T, S]
+            if allowed is not None and allowed.dtype == torch.bool:
+                allowed = bias.masked_fill(~allowed, -torch.inf)
+            else:
+                allowed = bias if allowed is None else bias + allowed
+        return super().attend(q, k, v, allowed, need_weights)
+
+
+@pytest.mark.parametrize(
+    "kind, d_k, d_v, window",
+    [
+        *[(MultiHeadAttention, 8, *rest) for rest in ((8, 0), (16, 0), (8, 2))],
+        *[(RelativeBias, 8, 8, window) for window in (0, 2)],
+    ],
+)
+def test_each_hypothesis_sees_its_own_past(kind, d_k, d_v, window):
     """Hypotheses that branch, sentences that leave, and more columns than were expected."""
     torch.manual_seed(0)
-    own = MultiHeadAttention(D_MODEL, HEADS, d_k, d_v, window=window).double()
+    own = kind(D_MODEL, HEADS, d_k, d_v, window=window).double()
     other = MultiHeadAttention(D_MODEL, HEADS, d_k, d_v, encoder_decoder=True).double()
     packing = Packing.of_lengths(LENGTHS, int(LENGTHS.max()))
     encoded = torch.randn(int(LENGTHS.sum()), D_MODEL).double()

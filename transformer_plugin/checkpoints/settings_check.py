@@ -70,7 +70,7 @@ def check_registered(state: dict[str, Any]) -> None:
         if kind in ("model", "task") and declared_options(kind, chosen) is None:
             raise ValueError(
                 f"{place}: {shortened(chosen)} is not a registered {kind}: give fairseq the"
-                " --user-dir that defines it"
+                " --user-dir that defines it, or import its package before you load it in Python"
             )
 
 

@@ -30,6 +30,21 @@ class KeyValues(Protocol):
         output; if needed, the weights ``[B, H, T, S]``."""
 
 
+class Positions(NamedTuple):
+    """The positions, from 0, of queries and keys of self-attention in their sentences.
+
+    In a search all queries are at the last position, and each position has as many keys as there
+    are hypotheses.
+
+    Attributes:
+        queries: ``[T]``.
+        keys: ``[S]``.
+    """
+
+    queries: Tensor
+    keys: Tensor
+
+
 class Layout(NamedTuple):
     """The layout of queries and keys, and which keys a query may see.
 
@@ -105,8 +120,10 @@ def sentence_attention(
         ``[N, H * d_v]``, and the weights ``[B, H, T, S]`` if ``need_weights``, else None.
     """
     packing, key_packing, causal = layout
+    positions = None
     if memory_rows is None:
         q, k, v = attention.self_heads(packing.pad(rows))
+        positions = Positions(*2 * [torch.arange(packing.max_length, device=rows.device)])
     else:
         q = attention.heads(packing.pad(rows), attention.d_k)
         k, v = attention.memory_heads(key_packing.pad(memory_rows))
@@ -115,7 +132,7 @@ def sentence_attention(
     if causal or attention.window:
         near = position_mask(packing.max_length, causal, attention.window, rows.device)
         allowed = near if allowed is None else near & allowed
-    context, weights = attention.attend(q, k, v, allowed, need_weights)
+    context, weights = attention.attend(q, k, v, allowed, need_weights, positions)
     return packing.pack(context), weights
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from .attention import AttentionScore, attention
-from .key_values import KeyValues, WholeSentences
+from .key_values import KeyValues, Positions, WholeSentences
 from .linear import linear
 from .packing import remove_padding, restore_padding
 
@@ -133,8 +133,14 @@ class MultiHeadAttention(nn.Module):
         v: Tensor,
         allowed: Tensor | None = None,
         need_weights: bool = False,
+        positions: Positions | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """``attention`` in all heads, concatenated.
+
+        Args:
+            q, k, v, allowed, need_weights: see ``attention``.
+            positions: of queries and keys, in self-attention. Equation (1) ignores them; a subclass
+                with relative or rotary positions overrides this method.
 
         Returns:
             ``[B, T, H * d_v]`` and the weights ``[B, H, T, S]`` in float32, or None.

@@ -9,6 +9,15 @@ from torch import Tensor, nn
 from .dropout import dropout
 
 
+def layer_norm(d_model: int, eps: float) -> nn.Module:
+    """The layer normalisation of section 3.1, of each sub-layer and, with pre-norm, of a stack.
+
+    Args:
+        eps: added to the variance (1e-6 in the authors' release).
+    """
+    return nn.LayerNorm(d_model, eps=eps)
+
+
 class Residual(nn.Module):
     """LayerNorm(x + Dropout(Sublayer(x))), sections 3.1 and 5.4; or pre-norm.
 
@@ -16,14 +25,14 @@ class Residual(nn.Module):
         d_model: width of the model, D.
         dropout: rate on the sub-layer's output.
         pre_norm: x + Dropout(Sublayer(LayerNorm(x))) instead.
-        eps: added to the variance (1e-6 in the authors' release).
+        eps: see ``layer_norm``.
     """
 
     def __init__(
         self, d_model: int, dropout: float = 0.1, pre_norm: bool = False, eps: float = 1e-6
     ) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(d_model, eps=eps)
+        self.norm = layer_norm(d_model, eps)
         self.dropout = dropout
         self.pre_norm = pre_norm
 

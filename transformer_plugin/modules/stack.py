@@ -12,6 +12,7 @@ from .key_values import KeyValues
 from .layers import LayerShape
 from .packing import Packing, pack_tokens
 from .products import row_multiple
+from .residual import layer_norm
 
 Weights = tuple[Tensor | None, ...]  # of each attention sub-layer of a layer, ``[B, H, T, S]``
 
@@ -41,9 +42,7 @@ class Stack(nn.Module):
     def add_layers(self, layers: Iterable[nn.Module], shape: LayerShape) -> None:
         """Adds the layers and, with pre-norm, a final norm."""
         self.layers = nn.ModuleList(layers)
-        self.norm = (
-            nn.LayerNorm(shape.d_model, eps=shape.layer_norm_eps) if shape.pre_norm else None
-        )
+        self.norm = layer_norm(shape.d_model, shape.layer_norm_eps) if shape.pre_norm else None
 
     def all_layers(self, wanted: bool) -> range:
         """The numbers of all layers; empty if their weights are not wanted."""

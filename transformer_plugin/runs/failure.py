@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..checkpoint_error import NOT_WRITTEN
 from .spelling import shortened_usage_error
 
 _TAIL = 1 << 16  # bytes that are searched
@@ -13,6 +12,7 @@ _USAGE = re.compile(r"^usage: ", re.MULTILINE)
 _LAUNCHER = re.compile(r"^[EWI]\d{4} .*elastic.*", re.MULTILINE | re.DOTALL)  # torchrun's messages
 _KILLED = re.compile(r"Root Cause.*?rank +: (\d+).*?traceback +: (Signal [^\n]+)", re.DOTALL)
 _STOPPED = re.compile(r"(?:\w+\.)*(?:SignalException|KeyboardInterrupt)\b")
+_NOT_SAVED = ": not written ("  # of training/atomic_checkpoints.py
 _KILLED_RANK = re.compile(r"rank \d+: Signal ")  # from failure_message
 _EXCEPTION = re.compile(r"^(?:\[rank\d+\]: ?)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")
 # A logger's messages, and warnings.
@@ -30,7 +30,7 @@ def is_stop(message: str) -> bool:
     launchers end with a status and a message of their own then."""
     if _STOPPED.match(message) or _KILLED_RANK.match(message):
         return True
-    return not _EXCEPTION.match(message) and NOT_WRITTEN not in message
+    return not _EXCEPTION.match(message) and _NOT_SAVED not in message
 
 
 def failure_message(log: Path, start: int) -> str:

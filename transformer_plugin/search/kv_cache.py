@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from ..modules.key_values import Positions
 from ..modules.multi_head_attention import MultiHeadAttention
 from ..modules.packing import Packing
 
@@ -30,9 +31,9 @@ class KVCache:
     def extend(self) -> Tensor:
         """Adds a position for each live hypothesis, before the layers do; returns its number, from
         0, ``[1]``."""
-        self._ancestry.extend()
-        self.room += 1
         position, self._next = self._next, self._next + 1
+        self._ancestry.extend(position)
+        self.room += 1
         return position
 
     def reorder(self, parents: Tensor) -> None:
@@ -88,11 +89,15 @@ class Ancestry:
     Args:
         like: keys with the type, device and number of sentences; each sentence starts with one
             hypothesis.
+
+    Attributes:
+        positions: position of each column in its sentence, ``[columns]``.
     """
 
     def __init__(self, like: Tensor) -> None:
         self._mask = like.new_empty(like.size(0), 1, 0)
         self._all_own = True
+        self.positions = torch.empty(0, dtype=torch.int64, device=like.device)
 
     @property
     def allowed(self) -> Tensor | None:
@@ -100,9 +105,10 @@ class Ancestry:
         None if it sees all."""
         return None if self._all_own else self._mask.unsqueeze(1)
 
-    def extend(self) -> None:
-        """Adds a position for each of the k hypotheses."""
+    def extend(self, position: Tensor) -> None:
+        """Adds a position, ``[1]``, for each of the k hypotheses."""
         batch_size, width, _ = self._mask.shape
+        self.positions = torch.cat([self.positions, position.expand(width)])
         self._all_own = self._all_own and width == 1
         own = self._mask.new_full((width, width), -math.inf).fill_diagonal_(0.0)
         self._mask = torch.cat([self._mask, own.expand(batch_size, -1, -1)], dim=2)
@@ -140,12 +146,13 @@ class LayerCache:
         """Adds a position, ``[B, k, H * (2 K + d_v)]``, and attends; returns no weights."""
         q, k, v = attention.self_heads(projected)
         k, v = self._append(k, v)
-        allowed = self._ancestry.allowed
+        allowed, columns = self._ancestry.allowed, self._ancestry.positions
         if attention.window:
             seen = slice(-(attention.window + 1) * q.size(2), None)
-            k, v = k[:, :, seen], v[:, :, seen]
+            k, v, columns = k[:, :, seen], v[:, :, seen], columns[seen]
             allowed = None if allowed is None else allowed[..., seen]
-        return attention.attend(q, k, v, allowed)
+        positions = Positions(columns[-q.size(2) :], columns)
+        return attention.attend(q, k, v, allowed, positions=positions)
 
     def encoder_attention(
         self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool

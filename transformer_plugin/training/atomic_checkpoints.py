@@ -13,7 +13,6 @@ from typing import Any
 from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
 
-from ..checkpoint_error import NOT_WRITTEN
 from ..checkpoints.saving import copy, save
 from ..files import PARTIAL
 
@@ -60,6 +59,6 @@ def not_written(filename: str, error: OSError) -> str:
     folder = Path(filename).resolve().parent
     free = shutil.disk_usage(folder).free / 2**30 if folder.is_dir() else 0
     return (
-        f"{filename}{NOT_WRITTEN}{error.strerror or error}); {folder} has {free:.1f} GiB free."
+        f"{filename}: not written ({error.strerror or error}); {folder} has {free:.1f} GiB free."
         " The checkpoints there are whole: free some space and run the same command to resume"
     )

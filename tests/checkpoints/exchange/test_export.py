@@ -207,3 +207,14 @@ def test_what_transformers_cannot_hold_is_named(export, tmp_path, capsys, fields
     assert export("huggingface", **fields)[1] == 2
     assert reason in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_an_architecture_of_the_users_own_is_noted(checkpoint, tmp_path, capsys):
+    """Its class may compute something else; CTranslate2 has the plugin's equations."""
+    _, state = checkpoint()
+    for name, noted in (("users_preset", True), ("vaswani_tiny", False)):
+        state["cfg"]["model"]["_name"] = name
+        torch.save(state, tmp_path / "in.pt")
+        words = ["--to", "ctranslate2", "--data", str(tmp_path), "--force"]
+        assert main(["export", str(tmp_path / "in.pt"), str(tmp_path / "out"), *words]) == 0
+        assert ("users_preset is an architecture of your own" in capsys.readouterr().out) == noted

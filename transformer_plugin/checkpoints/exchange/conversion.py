@@ -11,7 +11,6 @@ from typing import Any
 from fairseq import checkpoint_utils
 from omegaconf import OmegaConf
 
-from ...architectures import built_class
 from ...checkpoint_error import CheckpointError
 from ...config import is_plugins
 from ..fairseq_loading import protect_loading
@@ -28,7 +27,7 @@ from ..stock_settings import (
     to_stock,
     with_learned_positions,
 )
-from .equations_check import check_equations
+from .equations_check import check_equations, print_if_own
 from .optimizer_order import is_adam, reorder
 from .training_settings import renamed_history, resume_flags, training_sections
 
@@ -156,12 +155,7 @@ def main(args: argparse.Namespace) -> None:
     print(f"to resume training: fairseq-train DATA-BIN {shlex.join(flags)}{plugin}")
     if args.to == "stock":
         settings = completed_settings(state["cfg"]["model"])
-        if settings["_name"] and built_class(settings["_name"]) is None:
-            print(
-                f"note: {settings['_name']} is an architecture of your own; it is converted as the"
-                " plugin's model with its settings. If its class computes something else, stock"
-                " fairseq does not"
-            )
+        print_if_own(settings["_name"])
         if settings["positional_encoding"] in ("paper", "t2t"):
             print(
                 "note: stock fairseq stores this positional encoding as a table, which it trains:"

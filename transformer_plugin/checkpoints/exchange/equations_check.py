@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from ...architectures import built_class
+from ...model import VaswaniTransformer
 from ..meta_models import plugin_model, stock_model
 from ..stock_settings import (
     STOCK_VERSION,
@@ -28,6 +30,15 @@ _SMALL = {
 _SOURCE = [[4, 5, 6, 7, 2], [1, 1, 8, 9, 2]]  # the second sentence has padding
 _TARGET = [[2, 6, 5, 4, 9], [2, 7, 8, 9, 4]]
 _SYMBOLS = 10
+
+
+def print_if_own(name: str | None) -> None:
+    """Prints a note about an architecture that is not the plugin's: only its settings are known."""
+    if name and built_class(name) is not VaswaniTransformer:
+        print(
+            f"note: {name} is an architecture of your own; it is written as the plugin's model with"
+            " its settings. If its class computes something else, the other software does not"
+        )
 
 
 def check_equations(settings: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from ...files import atomic_folder
 from ..stock_settings import check_is_ours
 from . import ctranslate2, huggingface
 from .conversion import convert, read
-from .equations_check import check_equations
+from .equations_check import check_equations, print_if_own
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +53,7 @@ def main(args: argparse.Namespace) -> None:
     except ValueError as error:
         raise ValueError(f"{args.input}: {error}") from None
     print(f"model for {args.to}: {output}")
+    print_if_own(state["cfg"]["model"].get("_name"))
     print(f"note: {note}")
 
 

@@ -1,0 +1,87 @@
+"""Models, losses and optimizers that a user derives from the plugin's."""
+
+from argparse import ArgumentParser
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from transformer_plugin.adam import VaswaniAdam, VaswaniAdamConfig
+from transformer_plugin.criterion import VaswaniCrossEntropy, VaswaniCrossEntropyConfig
+from transformer_plugin.decoder import VaswaniDecoder
+from transformer_plugin.encoder import VaswaniEncoder
+from transformer_plugin.model import VaswaniTransformer
+from transformer_plugin.noam import NoamConfig, NoamSchedule
+
+
+class OwnForward(VaswaniTransformer):
+    """With the signature that fairseq's models have."""
+
+    def forward(self, src_tokens, src_lengths, prev_output_tokens):
+        logits, extra = super().forward(src_tokens, src_lengths, prev_output_tokens)
+        return logits / 2, extra
+
+
+class OwnProbabilities(VaswaniTransformer):
+    def get_normalized_probs(self, net_output, log_probs, sample=None):
+        assert log_probs
+        return (net_output[0] / 2).log_softmax(-1)
+
+
+@pytest.mark.parametrize("kind", [OwnForward, OwnProbabilities])
+def test_the_loss_is_of_what_a_model_overrides(kind, build, batch, toy_task):
+    """Half of the logits, in training and in validation."""
+    model, sample = build(), batch([7, 4], [3, 6])
+    logits = model(**sample["net_input"])[0].detach() / 2
+    chosen = logits.log_softmax(-1).gather(2, sample["target"].unsqueeze(2)).squeeze(2)
+    expected = -chosen[sample["target"].ne(1)].sum()
+    model.__class__ = kind
+    criterion = VaswaniCrossEntropy(toy_task, 0.0, False)
+    for train in (True, False):
+        loss, _, log = criterion(model.train(train), sample)
+        assert_close(loss, expected)
+        assert ("flops" in log) == train
+    assert_close(criterion(model, sample, reduce=False)[0].sum(), expected)
+
+
+@pytest.mark.parametrize("parent, method", [(VaswaniEncoder, "encode"), (VaswaniDecoder, "decode")])
+def test_a_stack_whose_forward_would_not_be_called_is_refused(parent, method):
+    with pytest.raises(TypeError, match=f"Mine overrides forward.*override {method}"):
+        type("Mine", (parent,), {"forward": lambda self, *_: None})
+    both = {"forward": lambda self, *_: None, method: lambda self, *_: None}
+    type("Deeper", (type("Mine", (parent,), both),), {"forward": lambda self, *_: None})
+
+
+def test_shared_layers_have_as_many_states_as_others(build, batch):
+    """As of *Universal Transformers*: one layer, applied again and again."""
+    model, tokens = build().eval(), batch([7, 4], [3, 6])["net_input"]["src_tokens"]
+    encoder = model.encoder
+    encoder.layers = nn.ModuleList([encoder.layers[0]] * 3)
+    with torch.no_grad():
+        found = encoder(tokens, return_all_hiddens=True)
+        for count, state in enumerate(found["encoder_states"]):
+            encoder.layers = nn.ModuleList([encoder.layers[0]] * max(1, count))
+            if count:
+                assert_close(state, encoder(tokens)["encoder_out"][0])
+    assert len(found["encoder_states"]) == 4
+
+
+@pytest.mark.parametrize(
+    "parent, config",
+    [
+        (VaswaniCrossEntropy, VaswaniCrossEntropyConfig),
+        (VaswaniAdam, VaswaniAdamConfig),
+        (NoamSchedule, NoamConfig),
+    ],
+)
+def test_a_part_with_options_of_its_own_has_them(parent, config):
+    @dataclass
+    class Config(config):
+        teacher_weight: float = field(default=0.5, metadata={"help": "of the teacher"})
+
+    mine = type("Mine", (parent,), {"__dataclass": Config})  # as fairseq's decorator sets it
+    parser = ArgumentParser()
+    mine.add_args(parser)
+    assert parser.parse_args(["--teacher-weight", "0.25"]).teacher_weight == 0.25
