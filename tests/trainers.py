@@ -15,16 +15,22 @@ from training_data import training_batches, write_synthetic
 
 
 def build_trainer(
-    folder: Path, *flags: object, amp: bool = False, on_gpu: bool = False
+    folder: Path,
+    *flags: object,
+    data: Path | None = None,
+    amp: bool = False,
+    on_gpu: bool = False,
 ) -> tuple[SafeTrainer, list[dict]]:
     """The trainer of fairseq-train with these flags, and the batches of its first updates.
 
     Args:
+        data: of another trainer; None: its own.
         amp: whether it has --amp, which the task refuses on a CPU.
         on_gpu: whether it trains on the first GPU.
     """
-    (folder / "data").mkdir(parents=True)
-    data = write_synthetic(folder / "data", words=100, sentences=60)
+    if data is None:
+        (folder / "data").mkdir(parents=True)
+        data = write_synthetic(folder / "data", words=100, sentences=60)
     words = training(data, folder / "checkpoints", "--no-save", "--dropout", "0", *flags)[1:]
     if on_gpu:
         words = [w for w in words if w != "--cpu"] + ["--distributed-world-size", "1"]

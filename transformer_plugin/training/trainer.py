@@ -14,8 +14,6 @@ from fairseq.optim import OPTIMIZER_REGISTRY
 from fairseq.trainer import Trainer
 from torch import Tensor
 
-from ..checkpoint_error import CheckpointError
-from ..checkpoints.model_building import in_one_line, reported_in_one_line
 from ..checkpoints.safe_loading import load
 from ..task_config import VaswaniTranslationConfig
 from ..throughput import COUNTED
@@ -23,9 +21,10 @@ from . import early_stopping, loading_threads, plateau
 from .atomic_checkpoints import remove_partial_files
 from .batch_lengths import prepare_lengths
 from .divergence import DivergenceDetector
-from .fine_tuning import check_base, check_model
+from .fine_tuning import check_base
 from .interruption import listen
 from .last_good import newest_good
+from .loading_errors import explained
 from .malloc import disable_trimming
 from .master_weights import full_state, master_weights, set_master_weights, weights_in
 from .mixed_precision import FP16Optimizer, optimizers_for_half_precision
@@ -33,6 +32,7 @@ from .moving_average import TiedEMA
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
 from .run_lock import hold_lock
+from .same_run import continues_itself, has_same_loss
 from .task_state import load_task_state
 from .time_left import TimeLeft
 from .update_size import log_update_size, update_size
@@ -84,26 +84,19 @@ class SafeTrainer(Trainer):
                     good, 0, self.data_parallel_process_group, dist_device=self.device
                 )
             filename = good
-        try:
+        with explained(filename, self.cfg.model):
             if self.data_parallel_rank == 0:
                 check_base(filename, self.cfg, self.task)
             load_task_state(filename, self.task)
             extra_state = super().load_checkpoint(filename, reset_optimizer, *rest, **options)
-        except (CheckpointError, OSError):
-            raise
-        except SystemExit as error:
-            raise SystemExit(f"{filename}: {error}") from None
-        except Exception as error:  # fairseq hides why the model does not load
-            if "Cannot load model parameters" in str(error):
-                check_model(filename, load(filename), self.cfg.model)
-                raise SystemExit(f"{filename}: {in_one_line(error.__context__)}") from None
-            with reported_in_one_line(filename):
-                raise
         if extra_state is not None:
             self._restore_master_weights(filename)
             if not (reset_optimizer or options.get("reset_meters")):
                 early_stopping.restore(extra_state, self.cfg.checkpoint.best_checkpoint_metric)
-                self._divergence.load_state_dict(extra_state.get("divergence", {}))
+                if continues_itself(filename, self.cfg.checkpoint) and has_same_loss(
+                    filename, self.cfg
+                ):
+                    self._divergence.load_state_dict(extra_state.get("divergence", {}))
                 plateau.restore(self.lr_scheduler, extra_state)
         return extra_state
 

@@ -1,0 +1,93 @@
+"""What a run takes from a checkpoint beside the weights depends on whether it saved it itself."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from fairseq import checkpoint_utils
+from fairseq.trainer import Trainer
+from trainers import build_trainer
+
+PATIENCE = 60
+FLAGS = ("--divergence-updates", PATIENCE)
+OLD = [3 + 2 * 0.98**n for n in range(300)]
+NEW = [4.2 - n / 2000 for n in range(300)]  # above 1.25 x 3, and falls
+
+EPOCH_1 = SimpleNamespace(  # fairseq's iterator at its end
+    epoch=1,
+    end_of_epoch=lambda: True,
+    state_dict=lambda: {"version": 2, "epoch": 2, "iterations_in_epoch": 0},
+)
+
+
+@pytest.fixture
+def losses(monkeypatch):
+    """The losses of the next updates."""
+    losses = []
+
+    def train_step(trainer, *_):
+        trainer.set_num_updates(trainer.get_num_updates() + 1)
+        return {"loss": losses.pop(0)}
+
+    monkeypatch.setattr(Trainer, "train_step", train_step)
+    return losses
+
+
+@pytest.fixture
+def old(tmp_path, losses):
+    """The trainer of a run with the losses ``OLD``, after its checkpoint."""
+    trainer, _ = build_trainer(tmp_path / "old", *FLAGS)
+    losses[:] = OLD
+    while losses:
+        trainer.train_step([])
+    trainer.cfg.checkpoint.no_save = False
+    checkpoint_utils.save_checkpoint(trainer.cfg.checkpoint, trainer, EPOCH_1, 3.0)
+    return trainer
+
+
+def last(trainer):
+    return f"{trainer.cfg.checkpoint.save_dir}/checkpoint_last.pt"
+
+
+def started(folder, *flags, data=None):
+    """The trainer of a new process, which has loaded the checkpoint that it starts from."""
+    trainer, _ = build_trainer(folder, *FLAGS, *flags, data=data)
+    checkpoint_utils.load_checkpoint(trainer.cfg.checkpoint, trainer)
+    assert trainer.get_num_updates() == len(OLD)
+    return trainer
+
+
+def of_another_run(old, tmp_path, *flags):
+    resets = ("--reset-dataloader", "--reset-lr-scheduler")
+    return started(tmp_path / "new", "--restore-file", last(old), *resets, *flags)
+
+
+def continued(old, *flags, data=None):
+    save_dir = old.cfg.checkpoint.save_dir
+    return started(Path(save_dir), "--save-dir", save_dir, *flags, data=data or old.cfg.task.data)
+
+
+def train(trainer, losses, new):
+    losses[:] = new
+    while losses:
+        trainer.train_step([])
+
+
+def test_a_loss_that_is_higher_in_another_run_is_no_divergence(old, tmp_path, losses):
+    train(of_another_run(old, tmp_path), losses, NEW)
+
+
+@pytest.mark.parametrize("flag, value", [("--label-smoothing", 0.4), ("--dropout", 0.3)])
+def test_nor_one_that_is_higher_because_of_a_flag(old, losses, flag, value):
+    train(continued(old, flag, value), losses, NEW)
+
+
+def test_nor_one_that_is_higher_on_other_data(old, losses, tmp_path):
+    other, _ = build_trainer(tmp_path / "other")
+    train(continued(old, data=other.cfg.task.data), losses, NEW)
+
+
+def test_one_that_is_higher_in_the_same_run_is(old, losses):
+    with pytest.raises(SystemExit, match="the loss has been rising since update"):
+        train(continued(old), losses, [4.2] * 300)
+    assert len(losses) > 300 - PATIENCE - 200

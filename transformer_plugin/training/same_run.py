@@ -1,0 +1,37 @@
+"""Whether a run that starts from a checkpoint is the run that saved it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from ..checkpoints.safe_loading import load_header
+
+_SETTING_THE_LOSS = ("task", "model", "criterion")  # sections with the data, dropout and smoothing
+
+
+def continues_itself(path: str, settings: Any) -> bool:
+    """Whether a checkpoint is the run's own, and the run goes on at its place in the data.
+
+    Args:
+        path: of the checkpoint.
+        settings: the section ``checkpoint`` of the command's settings.
+    """
+    is_own = Path(path).parent.resolve() == Path(settings.save_dir).resolve()
+    return is_own and not settings.reset_dataloader
+
+
+def has_same_loss(path: str, cfg: Any) -> bool:
+    """Whether the losses before and after a checkpoint can be compared: other data, dropout or
+    label smoothing change their level.
+
+    Args:
+        path: of the checkpoint.
+        cfg: the settings of the command.
+    """
+    before = load_header(Path(path)).get("cfg") or {}
+    now = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
+    assert isinstance(now, dict)
+    return all(before.get(section) == now[section] for section in _SETTING_THE_LOSS)
