@@ -119,6 +119,16 @@ def test_patience_counts_on(toy, tmp_path):
     assert updates(tmp_path) == 4 * (ended // 3)
 
 
+def test_patience_of_another_run_does_not_count(toy, tmp_path):
+    flags = ("--patience", 1, "--valid-subset", "test", "--save-interval-updates", 0)
+    old, new = tmp_path / "old", tmp_path / "new"
+    train(toy, old, 1, *flags, "--lr", 0, validate=True)
+    assert "nothing to train: --patience 1" in train(toy, old, 1, *flags, validate=True)
+    more = ("--restore-file", old / "checkpoint_last.pt", "--reset-dataloader", "--max-epoch", 1)
+    train(toy, new, 1, *flags, *more, validate=True)
+    assert updates(new) == updates(old) * 3 // 2
+
+
 def test_an_interval_checkpoint_for_every_interval(toy, tmp_path, whole):
     """Every second interval ends with an epoch, for which no other checkpoint is kept."""
     _, epoch = whole

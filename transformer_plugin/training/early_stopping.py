@@ -23,18 +23,20 @@ def counts(metric: str) -> dict[str, Any]:
     return {name: _counts[name] for name in _NAMES if name in _counts} | {"metric": metric}
 
 
-def restore(extra_state: dict[str, Any], metric: str) -> None:
+def restore(extra_state: dict[str, Any], metric: str, continues: bool) -> None:
     """Goes on from the best score and the counts of a checkpoint, unless they are of another
-    metric.
+    metric or another run.
 
     Args:
         extra_state: of the checkpoint, with what ``counts`` returned when it was saved. Its best
-            score is removed if it does not count.
+            score is removed if it is of another metric.
+        continues: whether the run that saved the checkpoint continues.
     """
     saved = dict(extra_state.get("early_stopping", {}))
     before = saved.pop("metric", metric)
     if before == metric:
-        _counts.update(saved)
+        if continues:
+            _counts.update(saved)
     elif extra_state.pop("best", None) is not None:
         logger.info(
             "the best %s so far does not count for --best-checkpoint-metric %s", before, metric

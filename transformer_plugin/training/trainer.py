@@ -92,10 +92,10 @@ class SafeTrainer(Trainer):
         if extra_state is not None:
             self._restore_master_weights(filename)
             if not (reset_optimizer or options.get("reset_meters")):
-                early_stopping.restore(extra_state, self.cfg.checkpoint.best_checkpoint_metric)
-                if continues_itself(filename, self.cfg.checkpoint) and has_same_loss(
-                    filename, self.cfg
-                ):
+                continues = continues_itself(filename, self.cfg.checkpoint)
+                metric = self.cfg.checkpoint.best_checkpoint_metric
+                early_stopping.restore(extra_state, metric, continues)
+                if continues and has_same_loss(filename, self.cfg):
                     self._divergence.load_state_dict(extra_state.get("divergence", {}))
                 plateau.restore(self.lr_scheduler, extra_state)
         return extra_state
