@@ -31,12 +31,17 @@ def trainer(tmp_path):
     return trainer
 
 
-def continued(trainer, folder):
+def started(trainer, folder, *flags):
+    """The trainer of a new process that goes on from the checkpoint."""
+    last = f"{trainer.cfg.checkpoint.save_dir}/checkpoint_last.pt"
+    again, _ = build_trainer(folder / "again", *FLAGS, "--restore-file", last, *flags)
+    checkpoint_utils.load_checkpoint(again.cfg.checkpoint, again)
+    return again
+
+
+def continued(trainer, folder, *flags):
     """The learning rate in epoch 4 of a new process."""
-    again, _ = build_trainer(folder / "again", *FLAGS)
-    again.load_checkpoint(f"{trainer.cfg.checkpoint.save_dir}/checkpoint_last.pt")
-    again.lr_step(4)
-    return again.get_lr()
+    return started(trainer, folder, *flags).get_lr()
 
 
 def test_after_the_end_of_an_epoch(trainer, tmp_path):
@@ -52,3 +57,14 @@ def test_after_a_signal_at_the_end_of_an_epoch(trainer, tmp_path, monkeypatch):
         save(trainer.cfg, trainer, trainer.task, ENDED, ["valid"], True)
     assert trainer.get_lr() == LR * SHRINK
     assert continued(trainer, tmp_path) == LR * SHRINK
+
+
+def test_a_new_schedule_does_not_know_the_old_losses(trainer, tmp_path):
+    checkpoint_utils.save_checkpoint(trainer.cfg.checkpoint, trainer, ENDED, 5.0)
+    again = started(trainer, tmp_path, "--reset-lr-scheduler")
+    assert [again.lr_step(epoch, 6.0) for epoch in (4, 5, 6)] == [LR, LR, LR * SHRINK]
+
+
+def test_new_meters_do_not_change_the_rate(trainer, tmp_path):
+    checkpoint_utils.save_checkpoint(trainer.cfg.checkpoint, trainer, ENDED, 5.0)
+    assert continued(trainer, tmp_path, "--reset-meters") == LR * SHRINK

@@ -74,7 +74,12 @@ class SafeTrainer(Trainer):
             super()._build_optimizer()
 
     def load_checkpoint(
-        self, filename: str, reset_optimizer: bool = False, *rest: Any, **options: Any
+        self,
+        filename: str,
+        reset_optimizer: bool = False,
+        reset_lr_scheduler: bool = False,
+        *rest: Any,
+        **options: Any,
     ) -> Any:
         """Loads ``filename``, or the run's newest whole one if it is the last one and damaged."""
         if Path(filename).resolve() == (self._folder / "checkpoint_last.pt").resolve():
@@ -88,16 +93,19 @@ class SafeTrainer(Trainer):
             if self.data_parallel_rank == 0:
                 check_base(filename, self.cfg, self.task)
             load_task_state(filename, self.task)
-            extra_state = super().load_checkpoint(filename, reset_optimizer, *rest, **options)
+            extra_state = super().load_checkpoint(
+                filename, reset_optimizer, reset_lr_scheduler, *rest, **options
+            )
         if extra_state is not None:
             self._restore_master_weights(filename)
+            if not (reset_optimizer or reset_lr_scheduler):
+                plateau.restore(self.lr_scheduler, extra_state)
             if not (reset_optimizer or options.get("reset_meters")):
                 continues = continues_itself(filename, self.cfg.checkpoint)
                 metric = self.cfg.checkpoint.best_checkpoint_metric
                 early_stopping.restore(extra_state, metric, continues)
                 if continues and has_same_loss(filename, self.cfg):
                     self._divergence.load_state_dict(extra_state.get("divergence", {}))
-                plateau.restore(self.lr_scheduler, extra_state)
         return extra_state
 
     def save_checkpoint(self, filename: str, extra_state: dict[str, Any]) -> Any:
