@@ -7,6 +7,7 @@ from fairseq import checkpoint_utils
 from trainers import build_trainer
 
 from transformer_plugin.training import protection
+from transformer_plugin.training.interval_checkpoints import saving_each_interval
 
 LR, PATIENCE, SHRINK = 0.01, 1, 0.5
 FLAGS = (
@@ -31,23 +32,30 @@ def trainer(tmp_path):
     return trainer
 
 
-def started(trainer, folder, *flags):
-    """The trainer of a new process that goes on from the checkpoint."""
-    last = f"{trainer.cfg.checkpoint.save_dir}/checkpoint_last.pt"
-    again, _ = build_trainer(folder / "again", *FLAGS, "--restore-file", last, *flags)
+def started(trainer, folder, *flags, name="checkpoint_last.pt"):
+    """The trainer of a new process that goes on from a checkpoint."""
+    path = f"{trainer.cfg.checkpoint.save_dir}/{name}"
+    again, _ = build_trainer(folder / "again", *FLAGS, "--restore-file", path, *flags)
     checkpoint_utils.load_checkpoint(again.cfg.checkpoint, again)
     return again
 
 
-def continued(trainer, folder, *flags):
+def continued(trainer, folder, *flags, **options):
     """The learning rate in epoch 4 of a new process."""
-    return started(trainer, folder, *flags).get_lr()
+    return started(trainer, folder, *flags, **options).get_lr()
 
 
 def test_after_the_end_of_an_epoch(trainer, tmp_path):
     checkpoint_utils.save_checkpoint(trainer.cfg.checkpoint, trainer, ENDED, 5.0)
     assert trainer.lr_step(3, 5.0) == LR * SHRINK
     assert continued(trainer, tmp_path) == LR * SHRINK
+
+
+def test_from_the_checkpoint_of_an_interval_that_ends_with_an_epoch(trainer, tmp_path):
+    trainer.cfg.checkpoint.save_interval_updates = 1
+    save = saving_each_interval(checkpoint_utils.save_checkpoint)
+    save(trainer.cfg.checkpoint, trainer, ENDED, 5.0)
+    assert continued(trainer, tmp_path, name="checkpoint_3_0.pt") == LR * SHRINK
 
 
 def test_after_a_signal_at_the_end_of_an_epoch(trainer, tmp_path, monkeypatch):

@@ -17,7 +17,8 @@ from omegaconf import open_dict
 
 def saving_each_interval(save_checkpoint: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps fairseq's ``save_checkpoint``. If an interval and an epoch end together, it also writes
-    ``checkpoint_EPOCH_UPDATES.pt``, and removes old ones as set by ``--keep-interval-updates``."""
+    ``checkpoint_EPOCH_UPDATES.pt``, and removes old ones as set by ``--keep-interval-updates``. If
+    ``checkpoint_best.pt`` is of that update, it is written once more."""
 
     @functools.wraps(save_checkpoint)
     def save(cfg: Any, trainer: Trainer, epoch_itr: Any, val_loss: float | None) -> Any:
@@ -27,7 +28,8 @@ def saving_each_interval(save_checkpoint: Callable[..., Any]) -> Callable[..., A
             only_interval = copy.copy(cfg)
             with open_dict(only_interval):
                 only_interval.no_last_checkpoints = True
-            save_checkpoint(only_interval, trainer, _WithinEpoch(epoch_itr), None)
+                only_interval.keep_best_checkpoints = 0
+            save_checkpoint(only_interval, trainer, _WithinEpoch(epoch_itr), val_loss)
         return saved
 
     return save
