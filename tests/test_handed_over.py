@@ -5,6 +5,7 @@ from fairseq import checkpoint_utils, options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks.translation import TranslationTask
 from fairseq_commands import PLUGIN
+from trainers import build_trainer
 
 from transformer_plugin.generator import CALL_TOKENS
 
@@ -76,3 +77,13 @@ def test_every_sentence_is_translated(toy, subset):
     ).next_epoch_itr(shuffle=False)
     found = sorted(i for batch in batches for i in batch["id"].tolist())
     assert found == list(range(len(sentences)))
+
+
+def test_arguments_by_position_are_fairseqs(tmp_path):
+    task = build_trainer(tmp_path)[0].task
+    data = task.dataset("train")
+    batches = task.get_batch_iterator(data, 500, 4, disable_iterator_cache=True)
+    assert batches.epoch == 1 and max(map(len, batches.frozen_batches)) == 4
+    numbers = (500, 3, None, False, 1, 1, 1, 0, 0, 5, 0, True)  # epoch 5
+    batches = task.get_batch_iterator(data, *numbers)
+    assert batches.epoch == 5 and max(map(len, batches.frozen_batches)) == 3

@@ -3,11 +3,12 @@
 import logging
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, ClassVar, cast
 
 import torch
 from fairseq.data import FairseqDataset
-from fairseq.tasks import register_task
+from fairseq.tasks import FairseqTask, register_task
 from omegaconf import DictConfig
 from torch import nn
 
@@ -111,7 +112,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
             _log_deviations("", found)
         return model
 
-    def get_batch_iterator(self, dataset: FairseqDataset, epoch: int = 1, **options: Any) -> Any:
+    def get_batch_iterator(self, dataset: FairseqDataset, *rest: Any, **options: Any) -> Any:
         """As in fairseq, except for two deviations.
 
         Deviation: fairseq skips the last sentences if their number is not a multiple of
@@ -121,14 +122,15 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         reuses them in another order in later epochs, so a resumed run has other batches. Here the
         reused batches are always those of epoch 1.
         """
+        given = signature(FairseqTask.get_batch_iterator).bind(self, dataset, *rest, **options)
+        options = {n: v for n, v in given.arguments.items() if n not in ("self", "dataset")}
+        epoch = options.pop("epoch", 1)
         if self._command() or dataset is not self.datasets.get(self.cfg.train_subset):
             options["required_batch_size_multiple"] = 1
         if options.get("max_tokens") == CALL_TOKENS and self._is_stock_search():  # the default
             options["max_tokens"] = STOCK_CALL_TOKENS
-        made_each_epoch = options.get("disable_iterator_cache") or options.get(
-            "update_epoch_batch_itr"
-        )
-        is_reused = self.can_reuse_epoch_itr(dataset) and not made_each_epoch
+        anew = options.get("disable_iterator_cache") or options.get("update_epoch_batch_itr")
+        is_reused = self.can_reuse_epoch_itr(dataset) and not anew
         known = self.dataset_to_epoch_iter.get(dataset)
         batches = super().get_batch_iterator(dataset, epoch=1 if is_reused else epoch, **options)
         if batches is not known:
