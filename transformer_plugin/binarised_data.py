@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -42,34 +43,41 @@ def check_checksums(folder: Path) -> None:
             )
 
 
-def check_symbols(folder: str, split: str, dictionaries: Mapping[str, Dictionary]) -> None:
-    """Looks for numbers beyond the dictionary, in folders without ``SHA256SUMS``.
+def shard(data: str, number: int) -> Path:
+    """The folder that fairseq reads in an epoch, counted from 1, of ``A:B``."""
+    paths = utils.split_paths(data)
+    return Path(paths[(number - 1) % len(paths)])
+
+
+def check_symbols(folder: Path, split: str, dictionaries: Mapping[str, Dictionary]) -> None:
+    """Looks for numbers beyond the dictionary, in a folder without ``SHA256SUMS``.
 
     Args:
-        folder: folders in fairseq's form, ``A:B``.
         dictionaries: the dictionaries of both languages, by language.
 
     Raises:
         Refusal: the data was binarised with a larger dictionary; the message names the file.
     """
-    for path in map(Path, utils.split_paths(folder)):
-        if (path / CHECKSUMS).is_file():
-            continue
-        for language, dictionary in dictionaries.items():
-            for index in path.glob(f"{split}*-*.{language}.idx"):
-                data = data_utils.load_indexed_dataset(str(index.with_suffix("")), dictionary)
-                tokens = int(data.sizes.sum()) if data is not None else 0
-                largest = _largest(index.with_suffix(".bin"), tokens)
-                if largest >= len(dictionary):
-                    raise Refusal(
-                        f"{index.with_suffix('.bin')}: contains symbol {largest:,}, but"
-                        f" {path}/dict.{language}.txt has {len(dictionary):,}: the data was"
-                        " binarised with another dictionary; prepare it again"
-                    )
+    if (folder / CHECKSUMS).is_file():
+        return
+    for language, dictionary in dictionaries.items():
+        for index in folder.glob(f"{split}*-*.{language}.idx"):
+            data = data_utils.load_indexed_dataset(str(index.with_suffix("")), dictionary)
+            tokens = int(data.sizes.sum()) if data is not None else 0
+            path = index.with_suffix(".bin")
+            largest = _largest(path, path.stat().st_mtime_ns, tokens)
+            if largest >= len(dictionary):
+                raise Refusal(
+                    f"{path}: contains symbol {largest:,}, but the dictionary of {language} has"
+                    f" {len(dictionary):,}: the data was binarised with another dictionary; prepare"
+                    " it again"
+                )
 
 
-def _largest(path: Path, tokens: int) -> int:
-    """The largest number in a file of ``tokens`` integers; 0 if their width is unknown."""
+@functools.cache
+def _largest(path: Path, changed: int, tokens: int) -> int:
+    """The largest number in a file of ``tokens`` integers, last changed at that time; 0 if their
+    width is unknown."""
     width = path.stat().st_size // tokens if tokens else 0
     if width not in (2, 4, 8):
         return 0
@@ -82,7 +90,7 @@ def check_data(data: str, source: str | None, target: str | None) -> None:
     """Finds missing files before fairseq does, because its messages name no file.
 
     Args:
-        data: folders in fairseq's form, ``A:B``.
+        data: folders in fairseq's form, ``A:B``; the first has the dictionaries.
         source: source language; None: inferred from the file names.
         target: target language; None: inferred.
 
@@ -95,19 +103,21 @@ def check_data(data: str, source: str | None, target: str | None) -> None:
         given = f"-s {source}" if source else f"-t {target}"
         raise Refusal(f"{given}: give both languages, -s and -t, or neither")
     prepare = "prepare it with recipes/prepare.sh, or with fairseq-preprocess"
-    for path in map(Path, utils.split_paths(data)):
+    folders = [Path(path) for path in utils.split_paths(data)]
+    for path in folders:
         if not path.is_dir():
             raise FileNotFoundError(f"{path}: no such data directory; {prepare}")
-        languages = (source, target)
-        if None in languages:
-            languages = data_utils.infer_language_pair(str(path))
-        if None in languages:
-            raise FileNotFoundError(
-                f"{path}: no binarised data (train.SOURCE-TARGET.SOURCE.idx or similar);"
-                f" {prepare}, or name the languages with -s and -t"
-            )
-        for language in languages:
-            dictionary = path / f"dict.{language}.txt"
-            if not dictionary.is_file():
-                raise FileNotFoundError(f"{dictionary}: no such dictionary; {prepare}")
+    first, languages = folders[0], (source, target)
+    if None in languages:
+        languages = data_utils.infer_language_pair(str(first))
+    if None in languages:
+        raise FileNotFoundError(
+            f"{first}: no binarised data (train.SOURCE-TARGET.SOURCE.idx or similar);"
+            f" {prepare}, or name the languages with -s and -t"
+        )
+    for language in languages:
+        dictionary = first / f"dict.{language}.txt"
+        if not dictionary.is_file():
+            raise FileNotFoundError(f"{dictionary}: no such dictionary; {prepare}")
+    for path in folders:
         check_checksums(path)

@@ -12,7 +12,7 @@ from fairseq.tasks import FairseqTask, register_task
 from omegaconf import DictConfig
 from torch import nn
 
-from .binarised_data import check_data, check_symbols
+from .binarised_data import check_data, check_symbols, shard
 from .decode_precision import in_precision
 from .deviations import decoding_deviations, model_deviations, training_deviations
 from .fidelity import FIDELITIES
@@ -78,14 +78,15 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         cls.before_setup()
         return super().setup_task(cfg, **kwargs)
 
-    def load_dataset(self, split: str, *rest: Any, **options: Any) -> None:
+    def load_dataset(self, split: str, epoch: int = 1, *rest: Any, **options: Any) -> None:
         """As in fairseq, after a check that the data fits the dictionaries."""
         if self._from_checkpoint:
             check_before_loading(
                 self._whole_cfg().get("generation", {}), self.cfg.data, self.cfg.target_lang
             )
-        check_symbols(self.cfg.data, split, self.dictionaries())
-        super().load_dataset(split, *rest, **options)
+        folder = shard(self.cfg.data, epoch if split == self.cfg.train_subset else 1)
+        check_symbols(folder, split, self.dictionaries())
+        super().load_dataset(split, epoch, *rest, **options)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """Builds a model to train, or to translate with if ``from_checkpoint``. The latter accepts

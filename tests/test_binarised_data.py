@@ -1,0 +1,64 @@
+"""Data in several folders, one an epoch: ``fairseq-train A:B``."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from trainers import build_trainer
+
+from transformer_plugin import binarised_data
+from transformer_plugin.refusal import Refusal
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """Two folders, of which the first has the dictionaries."""
+    build_trainer(tmp_path)
+    first, second = tmp_path / "data", tmp_path / "second"
+    shutil.copytree(first, second, ignore=shutil.ignore_patterns("dict.*"))
+    return first, second
+
+
+def set_a_symbol(folder, number):
+    (path,) = folder.glob("train.*.en.bin")
+    (index,) = folder.glob("train.*.en.idx")
+    width = np.dtype([np.uint16, np.int32][index.read_bytes()[17] != 8])
+    numbers = np.fromfile(path, width)
+    numbers[0] = number
+    numbers.tofile(path)
+
+
+def start(shards, folder):
+    trainer, _ = build_trainer(folder, data=":".join(map(str, shards)))
+    return trainer.task
+
+
+def test_later_folders_need_no_dictionaries(shards, tmp_path):
+    start(shards, tmp_path).load_dataset("train", epoch=2)
+
+
+def test_the_folder_of_the_epoch_is_checked(shards, tmp_path):
+    set_a_symbol(shards[1], 5000)
+    task = start(shards, tmp_path)
+    for epoch in (1, 3):
+        task.load_dataset("train", epoch=epoch)
+    with pytest.raises(Refusal, match=f"{shards[1]}/train.*contains symbol 5,000"):
+        task.load_dataset("train", epoch=2)
+
+
+def test_a_file_is_read_once_unless_it_changes(shards, tmp_path, monkeypatch):
+    task, read = start(shards, tmp_path), []
+    memmap = np.memmap
+
+    def recorded(file, *args, **options):
+        read.extend([file] * isinstance(file, Path))  # fairseq's own names are strings
+        return memmap(file, *args, **options)
+
+    monkeypatch.setattr(binarised_data.np, "memmap", recorded)
+    for epoch in (1, 2, 3, 4):
+        task.load_dataset("train", epoch=epoch)
+    assert {path.parent for path in read} == {shards[1]} and len(read) == 2
+    set_a_symbol(shards[0], 5000)
+    with pytest.raises(Refusal):
+        task.load_dataset("train", epoch=5)
