@@ -15,6 +15,8 @@ from ..checkpoint_error import CheckpointError
 from ..checkpoints.safe_loading import load
 from ..config import OF_TRAINING, is_plugins
 from ..dictionary_file import load_dictionary
+from .last_good import saved_after
+from .same_run import resumes
 
 _REMEDY = (
     "prepare the data with the base model's dictionaries: BASE=CHECKPOINT recipes/prepare.sh, or"
@@ -37,10 +39,29 @@ def check_base(path: str, cfg: Any, task: FairseqTask) -> None:
         return
     state = load(path)
     if path == base:
+        check_none_was_saved(cfg.checkpoint)
         check_model(path, state, cfg.model)
         check_words(path, state, task)
     else:
         check_origin(path, state, base)
+
+
+def check_none_was_saved(settings: Any) -> None:
+    """Checks that the run has no checkpoint yet; without ``checkpoint_last.pt``, fairseq would
+    start from the base model again.
+
+    Args:
+        settings: the section ``checkpoint`` of the command's settings.
+
+    Raises:
+        CheckpointError: it has one.
+    """
+    last = Path(settings.save_dir) / "checkpoint_last.pt"
+    if resumes(settings) and (saved := saved_after(last)):
+        raise CheckpointError(
+            f"{last}: missing, but the run has saved {saved[1].name}: copy it to {last.name} to"
+            " resume, or remove it to start anew"
+        )
 
 
 def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> None:

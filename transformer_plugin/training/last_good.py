@@ -1,20 +1,26 @@
-"""Finds the checkpoint to resume from: the newest undamaged one."""
+"""Finds the checkpoint to resume from: the newest undamaged one.
+
+fairseq writes the checkpoint of an epoch or interval, and then copies it to ``checkpoint_last.pt``.
+After a full disk, or if the process was killed in between, the latter is older or missing.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
 
 from ..checkpoint_error import CheckpointError, DamagedCheckpoint
 from ..checkpoints.num_updates import num_updates
-from ..checkpoints.safe_loading import damaged_part, load
+from ..checkpoints.safe_loading import damaged_part, load, load_header
 
 logger = logging.getLogger(__name__)
+_OF_EPOCH_OR_INTERVAL = re.compile(r"^checkpoint(_\d+_)?\d+\.pt$")
 
 
-def newest_good(last: Path) -> Path:
+def newest_good(last: Path, resumes: bool = True) -> Path:
     """The checkpoint to resume from.
 
     It is ``last`` if that is undamaged, missing, or refused for what it holds. If ``last`` is
@@ -22,11 +28,20 @@ def newest_good(last: Path) -> Path:
     or ``last`` if there is none. Damaged files are renamed to ``NAME.broken``, and a warning is
     logged.
 
+    Args:
+        resumes: whether a newer checkpoint of the same run is preferred to ``last``.
+
     Raises:
         CheckpointError: ``last`` is a folder.
     """
     if last.is_dir():
         raise CheckpointError(f"{last}: a folder, but a checkpoint is a file: rename the folder")
+    if resumes and (newer := saved_after(last)):
+        why = "is older" if last.exists() else "is missing"
+        logger.warning(
+            "training resumes from %s, of update %d: %s %s", newer[1], newer[0], last.name, why
+        )
+        return newer[1]
     if not last.exists() or not _set_aside_if_broken(last):
         return last
     files = filter(Path.is_file, last.parent.glob("checkpoint*.pt"))
@@ -40,16 +55,39 @@ def newest_good(last: Path) -> Path:
     return path
 
 
-def finished_updates(path: Path) -> int | None:
+def saved_after(last: Path) -> tuple[int, Path] | None:
+    """The newest undamaged checkpoint of an epoch or interval that the same run saved after
+    ``last``, which may be missing, and its updates; None if there is none."""
+    written = done = -1
+    if last.exists():
+        saved = finished_updates(last, check_weights=False)
+        if saved is None:
+            return None
+        written, done = last.stat().st_mtime_ns, saved
+    named = (p for p in last.parent.glob("checkpoint*.pt") if _OF_EPOCH_OR_INTERVAL.search(p.name))
+    later = [path for path in named if path.stat().st_mtime_ns > written]
+    counted = [(finished_updates(path, check_weights=False), path) for path in later]
+    newer = [(n, path) for n, path in counted if n is not None and n > done]
+    own = (each for each in sorted(newer, reverse=True) if _was_saved_here(each[1]))
+    return next((each for each in own if not _set_aside_if_broken(each[1])), None)
+
+
+def finished_updates(path: Path, check_weights: bool = True) -> int | None:
     """Updates made before the checkpoint was saved; None if training cannot resume from it, because
     it is broken or an average."""
     try:
-        state = _contents(path)
+        state = _contents(path, check_weights)
         if not state.get("last_optimizer_state"):
             return None
         return num_updates(state)
     except (CheckpointError, OSError, LookupError, AttributeError, TypeError):
         return None
+
+
+def _was_saved_here(path: Path) -> bool:
+    """Whether the run that saved a checkpoint has its folder for ``--save-dir``."""
+    settings = (load_header(path).get("cfg") or {}).get("checkpoint") or {}
+    return Path(settings.get("save_dir") or "").resolve() == path.parent.resolve()
 
 
 def set_aside(path: Path, why: str) -> Path:
@@ -75,8 +113,8 @@ def _set_aside_if_broken(path: Path) -> bool:
     return False
 
 
-def _contents(path: Path) -> dict[str, Any]:
-    state = load(path, mmap=True)
+def _contents(path: Path, check_weights: bool = True) -> dict[str, Any]:
+    state = load(path, mmap=True, check_weights=check_weights)
     if not isinstance(state, dict) or "model" not in state:
         raise CheckpointError(f"{path}: not a checkpoint of fairseq")
     return state

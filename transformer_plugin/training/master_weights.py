@@ -10,7 +10,11 @@ import copy
 from typing import Any
 
 import torch
+from fairseq.distributed import utils as distributed_utils
+from fairseq.trainer import Trainer
 from torch import Tensor, nn
+
+from ..checkpoints.safe_loading import load
 
 
 def master_weights(optimizer: Any, model: nn.Module) -> list[Tensor]:
@@ -34,6 +38,18 @@ def set_master_weights(optimizer: Any, model: nn.Module, weights: list[Tensor]) 
     """Copies ``weights`` to the tensors that ``master_weights`` returns."""
     for master, weight in zip(master_weights(optimizer, model), weights, strict=True):
         master.copy_(weight)
+
+
+def restore_master_weights(trainer: Trainer, filename: str) -> None:
+    """Copies the weights of a checkpoint to the master weights of all processes."""
+    model = trainer.get_model()
+    masters = master_weights(trainer.optimizer, model)
+    if masters and trainer.data_parallel_rank == 0:
+        masters = weights_in(model, load(filename)["model"])
+    if trainer.data_parallel_world_size > 1:
+        for master in masters:
+            distributed_utils.broadcast(master, 0, trainer.data_parallel_process_group)
+    set_master_weights(trainer.optimizer, model, masters)
 
 
 def full_state(model: nn.Module, masters: list[Tensor]) -> dict[str, Any]:

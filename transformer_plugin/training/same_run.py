@@ -12,12 +12,22 @@ from ..checkpoints.safe_loading import load_header
 _SETTING_THE_LOSS = ("task", "model", "criterion")  # sections with the data, dropout and smoothing
 
 
+def resumes(settings: Any) -> bool:
+    """Whether a run that finds its ``checkpoint_last.pt`` goes on as if it had not stopped.
+
+    Args:
+        settings: the section ``checkpoint`` of the command's settings.
+    """
+    resets = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
+    return not any(settings[name] for name in (*resets, "no_last_checkpoints"))
+
+
 def continues_itself(path: str, settings: Any) -> bool:
     """Whether a checkpoint is the run's own, and the run goes on at its place in the data.
 
     Args:
         path: of the checkpoint.
-        settings: the section ``checkpoint`` of the command's settings.
+        settings: as in ``resumes``.
     """
     is_own = Path(path).parent.resolve() == Path(settings.save_dir).resolve()
     return is_own and not settings.reset_dataloader

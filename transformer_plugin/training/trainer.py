@@ -14,7 +14,6 @@ from fairseq.optim import OPTIMIZER_REGISTRY
 from fairseq.trainer import Trainer
 from torch import Tensor
 
-from ..checkpoints.safe_loading import load
 from ..task_config import VaswaniTranslationConfig
 from ..throughput import COUNTED
 from . import early_stopping, loading_threads, plateau
@@ -26,13 +25,13 @@ from .interruption import listen
 from .last_good import newest_good
 from .loading_errors import explained
 from .malloc import disable_trimming
-from .master_weights import full_state, master_weights, set_master_weights, weights_in
+from .master_weights import full_state, master_weights, restore_master_weights
 from .mixed_precision import FP16Optimizer, optimizers_for_half_precision
 from .moving_average import TiedEMA
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
 from .run_lock import hold_lock
-from .same_run import continues_itself, has_same_loss
+from .same_run import continues_itself, has_same_loss, resumes
 from .task_state import load_task_state
 from .time_left import TimeLeft
 from .update_size import log_update_size, update_size
@@ -81,9 +80,11 @@ class SafeTrainer(Trainer):
         *rest: Any,
         **options: Any,
     ) -> Any:
-        """Loads ``filename``, or the run's newest whole one if it is the last one and damaged."""
+        """Loads ``filename``, or the run's newest whole one if it is the last one."""
         if Path(filename).resolve() == (self._folder / "checkpoint_last.pt").resolve():
-            good = str(newest_good(Path(filename))) if self.data_parallel_rank == 0 else ""
+            good = ""
+            if self.data_parallel_rank == 0:
+                good = str(newest_good(Path(filename), resumes(self.cfg.checkpoint)))
             if self.data_parallel_world_size > 1:
                 good = distributed_utils.broadcast_object(
                     good, 0, self.data_parallel_process_group, dist_device=self.device
@@ -97,7 +98,7 @@ class SafeTrainer(Trainer):
                 filename, reset_optimizer, reset_lr_scheduler, *rest, **options
             )
         if extra_state is not None:
-            self._restore_master_weights(filename)
+            restore_master_weights(self, filename)
             if not (reset_optimizer or reset_lr_scheduler):
                 plateau.restore(self.lr_scheduler, extra_state)
             if not (reset_optimizer or options.get("reset_meters")):
@@ -124,15 +125,6 @@ class SafeTrainer(Trainer):
         if masters:
             state["model"] = full_state(self.get_model(), masters)
         return state
-
-    def _restore_master_weights(self, filename: str) -> None:
-        masters = master_weights(self.optimizer, self.get_model())
-        if masters and self.data_parallel_rank == 0:
-            masters = weights_in(self.get_model(), load(filename)["model"])
-        if self.data_parallel_world_size > 1:
-            for master in masters:
-                distributed_utils.broadcast(master, 0, self.data_parallel_process_group)
-        set_master_weights(self.optimizer, self.get_model(), masters)
 
     def get_train_iterator(self, *args: Any, **options: Any) -> Any:
         """As in fairseq; the first call logs how many tokens an update holds."""

@@ -1,0 +1,91 @@
+"""A save whose copy to checkpoint_last.pt failed: the run resumes from the newer file."""
+
+import os
+import shutil
+
+import pytest
+import torch
+from fairseq_commands import last_line, train
+from trainers import write_synthetic
+
+from transformer_plugin.training.last_good import newest_good
+
+FLAGS = ("--max-update", 8, "--save-interval-updates", 2)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_synthetic(tmp_path_factory.mktemp("data"), words=100, sentences=600)
+
+
+@pytest.fixture(scope="module")
+def state(data, tmp_path_factory):
+    """The contents of a checkpoint."""
+    folder = tmp_path_factory.mktemp("run")
+    train(data, folder, "--max-update", 1)
+    return torch.load(folder / "checkpoint_last.pt", weights_only=False)
+
+
+@pytest.fixture
+def write(tmp_path, state):
+    """write(name, updates) writes a checkpoint; each is a second newer than the one before."""
+    seconds = iter(range(100))
+
+    def write_checkpoint(name, updates, save_dir=tmp_path, optimizer=True):
+        state["cfg"]["checkpoint"]["save_dir"] = str(save_dir)
+        state["optimizer_history"][-1]["num_updates"] = updates
+        path, without = tmp_path / name, {} if optimizer else {"last_optimizer_state": None}
+        torch.save(state | without, path)
+        os.utime(path, (at := next(seconds), at))
+        return path
+
+    return write_checkpoint
+
+
+@pytest.mark.parametrize("name", ["checkpoint3.pt", "checkpoint_3_30.pt"])
+@pytest.mark.parametrize("missing", [True, False])
+def test_the_newer_one_is_taken(tmp_path, write, caplog, name, missing):
+    last = tmp_path / "checkpoint_last.pt"
+    for file, updates in (("checkpoint2.pt", 20), ("checkpoint_2_20.pt", 20), (last.name, 20)):
+        write(file, updates)
+    assert newest_good(last) == last and not caplog.text
+    newer = write(name, 30)
+    if missing:
+        last.unlink()
+    assert newest_good(last) == newer
+    assert f"training resumes from {newer}, of update 30: checkpoint_last.pt is " in caplog.text
+    assert newest_good(last, resumes=False) == last
+
+
+def test_the_newest_whole_one_is_taken(tmp_path, write):
+    whole, cut = write("checkpoint9.pt", 90), write("checkpoint10.pt", 100)
+    cut.write_bytes(cut.read_bytes()[:-1000])
+    assert newest_good(tmp_path / "checkpoint_last.pt") == whole
+
+
+def test_others_are_not_taken(tmp_path, write):
+    """Those of other runs, averages, other names, and those older than a file copied back."""
+    write("checkpoint8.pt", 80)
+    last = write("checkpoint_last.pt", 20)
+    write("checkpoint_best.pt", 50)
+    write("checkpoint3.bak.pt", 50)
+    write("checkpoint5.pt", 50, save_dir=tmp_path / "other")
+    write("checkpoint6.pt", 60, optimizer=False)
+    assert newest_good(last) == last
+    last.unlink()
+    (tmp_path / "checkpoint8.pt").unlink()
+    assert newest_good(last) == last
+
+
+def test_training_resumes_from_it(data, tmp_path):
+    folder = tmp_path / "run"
+    train(data, folder, *FLAGS)
+    shutil.copy2(folder / "checkpoint_1_6.pt", folder / "checkpoint_last.pt")  # as a killed copy
+    done = train(data, folder, *FLAGS, "--no-save", "--max-update", 9)
+    assert f"Loaded checkpoint {folder}/checkpoint_1_8.pt (epoch 1 @ 8 updates)" in done.stdout
+    done = train(data, folder, *FLAGS, "--no-save", "--reset-meters")
+    assert f"Loaded checkpoint {folder}/checkpoint_last.pt (epoch 1 @ 6 updates)" in done.stdout
+    (folder / "checkpoint_last.pt").unlink()
+    base = shutil.copy(folder / "checkpoint_1_2.pt", tmp_path / "base.pt")
+    done = train(data, folder, *FLAGS, "--finetune-from-model", base, status=1)
+    assert "missing, but the run has saved checkpoint_1_8.pt: copy it" in last_line(done)
