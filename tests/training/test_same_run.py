@@ -8,6 +8,8 @@ from fairseq import checkpoint_utils
 from fairseq.trainer import Trainer
 from trainers import build_trainer
 
+from transformer_plugin.checkpoint_error import CheckpointError
+
 PATIENCE = 60
 FLAGS = ("--divergence-updates", PATIENCE)
 OLD = [3 + 2 * 0.98**n for n in range(300)]
@@ -91,3 +93,14 @@ def test_one_that_is_higher_in_the_same_run_is(old, losses):
     with pytest.raises(SystemExit, match="the loss has been rising since update"):
         train(continued(old), losses, [4.2] * 300)
     assert len(losses) > 300 - PATIENCE - 200
+
+
+def test_other_frozen_parameters_are_named_in_a_line(old, tmp_path):
+    trainer, _ = build_trainer(tmp_path / "new")
+    every = len(list(trainer.model.parameters()))
+    trainer.model.encoder.layers.requires_grad_(False)
+    some = sum(p.requires_grad for p in trainer.model.parameters())
+    message = f"the run trained {every} parameters, the model now has {some} trainable ones"
+    with pytest.raises(CheckpointError, match=f"{last(old)}: {message}"):
+        trainer.load_checkpoint(last(old))
+    trainer.load_checkpoint(last(old), reset_optimizer=True)

@@ -6,19 +6,20 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from fairseq.trainer import Trainer
+
 from ..checkpoint_error import CheckpointError
 from ..checkpoints.model_building import in_one_line, reported_in_one_line
 from ..checkpoints.safe_loading import load
 from .fine_tuning import check_model
 
+_OTHER_SIZE = "doesn't match the size of optimizer's group"  # in the message of torch's ValueError
+
 
 @contextlib.contextmanager
-def explained(filename: str, model: Any) -> Iterator[None]:
-    """Context in which fairseq loads a checkpoint; every exception becomes one of a line.
-
-    Args:
-        model: settings of the model to train.
-    """
+def explained(filename: str, trainer: Trainer) -> Iterator[None]:
+    """Context in which fairseq's trainer loads a checkpoint; every exception becomes one of a
+    line."""
     try:
         yield
     except (CheckpointError, OSError):
@@ -27,7 +28,18 @@ def explained(filename: str, model: Any) -> Iterator[None]:
         raise SystemExit(f"{filename}: {error}") from None
     except Exception as error:  # fairseq hides why the model does not load
         if "Cannot load model parameters" in str(error):
-            check_model(filename, load(filename), model)
+            check_model(filename, load(filename), trainer.cfg.model)
             raise SystemExit(f"{filename}: {in_one_line(error.__context__)}") from None
+        if _OTHER_SIZE in str(error):
+            trained = load(filename)["last_optimizer_state"]["param_groups"]
+            raise CheckpointError(
+                f"{filename}: the run trained {_parameters(trained)} parameters, the model now has"
+                f" {_parameters(trainer.optimizer.param_groups)} trainable ones: give"
+                " --reset-optimizer once, or start in another --save-dir with --finetune-from-model"
+            ) from None
         with reported_in_one_line(filename):
             raise
+
+
+def _parameters(groups: list[dict[str, Any]]) -> int:
+    return sum(len(group["params"]) for group in groups)

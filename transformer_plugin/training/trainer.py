@@ -90,7 +90,7 @@ class SafeTrainer(Trainer):
                     good, 0, self.data_parallel_process_group, dist_device=self.device
                 )
             filename = good
-        with explained(filename, self.cfg.model):
+        with explained(filename, self):
             if self.data_parallel_rank == 0:
                 check_base(filename, self.cfg, self.task)
             load_task_state(filename, self.task)
