@@ -1,5 +1,6 @@
 """--amp: Adam sees the gradient of fp32, and a skipped update leaves nothing behind."""
 
+import copy
 import functools
 
 import pytest
@@ -60,3 +61,21 @@ def test_a_skipped_update_changes_no_counter(tmp_path):
     trainer.optimizer.scaler.update(new_scale=128.0)
     assert trainer.train_step([batch]) is not None
     assert counters()[:2] == (2, {2})
+
+
+def test_a_continued_run_scales_as_a_whole_one(tmp_path):
+    trainer, batches = build_trainer(tmp_path / "whole", amp=True)
+    trainer.optimizer.scaler.set_growth_interval(4)
+    trainer.train_step([batches[0]])
+    trainer.optimizer.scaler.update(new_scale=256.0)
+    for batch in batches[1:]:
+        trainer.train_step([batch])
+    state = copy.deepcopy(trainer.optimizer.state_dict())
+    again, _ = build_trainer(tmp_path / "again", amp=True)
+    again.optimizer.load_state_dict(state)
+    for each in (trainer, again):
+        scales = []
+        for batch in batches:
+            each.train_step([batch])
+            scales.append(each.optimizer.scaler.get_scale())
+        assert scales == [512, 512, 512]

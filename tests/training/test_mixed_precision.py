@@ -187,23 +187,42 @@ class Copies(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_all_weights_in_one_vector_are_copied_at_once(build_parameters, monkeypatch):
-    """As on a GPU, in fp16 with a loss scale."""
+@pytest.fixture
+def in_fp16(build_parameters, monkeypatch):
+    """in_fp16(class, **options) builds an optimizer as on a GPU, in fp16 with a loss scale."""
     monkeypatch.setattr(torch.cuda, "current_device", lambda: None)
+    precision = {"bf16": False, "fp16": True, "on_cpu_convert_precision": False}
     scale = {"fp16_init_scale": 4, "fp16_scale_tolerance": 0.0, "threshold_loss_scale": None}
-    cfg = configuration(
-        common={
-            "bf16": False,
-            "fp16": True,
-            "min_loss_scale": 1e-4,
-            "on_cpu_convert_precision": False,
-        }
-        | scale
-    )
-    ours, stock = (
-        kind.build_optimizer(cfg, [torch.nn.Parameter(p.half()) for p in build_parameters()])
-        for kind in (FP16Optimizer, FairseqFP16Optimizer)
-    )
+
+    def build(kind, **options):
+        cfg = configuration(common={"min_loss_scale": 1e-4} | precision | scale | options)
+        weights = [torch.nn.Parameter(p.half()) for p in build_parameters()]
+        return kind.build_optimizer(cfg, weights)
+
+    return build
+
+
+def test_a_continued_run_scales_as_a_whole_one(in_fp16):
+    """The scale doubles after three updates without an overflow, of which two were made before."""
+    whole, again, stock = (in_fp16(FP16Optimizer, fp16_scale_window=3) for _ in range(3))
+    updates(whole, whole.fp16_params, 2)
+    whole.zero_grad()
+    with pytest.raises(OverflowError):
+        whole.scaler.check_overflow(float("inf"))
+    updates(whole, whole.fp16_params, 1)
+    state = copy.deepcopy(whole.state_dict())
+    again.load_state_dict(state)
+    stock.load_state_dict({name: state[name] for name in state if name != "loss_scale_window"})
+    scales = []
+    for optimizer in (whole, again, stock):
+        for _ in range(4):
+            updates(optimizer, optimizer.fp16_params, 1)
+            scales.append(optimizer.scaler.loss_scale)
+    assert scales[:4] == scales[4:8] != scales[8:]
+
+
+def test_all_weights_in_one_vector_are_copied_at_once(in_fp16):
+    ours, stock = (in_fp16(kind) for kind in (FP16Optimizer, FairseqFP16Optimizer))
     assert type(ours) is FlatFP16Optimizer
     assert updates(ours, ours.fp16_params, 5) == updates(stock, stock.fp16_params, 5)
     for mine, theirs in zip(ours.fp16_params, stock.fp16_params, strict=True):

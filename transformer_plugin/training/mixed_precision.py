@@ -69,11 +69,29 @@ class FP16Optimizer(FairseqFP16Optimizer):
         self._multiply_factor = 1.0
 
 
+# Of fairseq's loss scaler, which saves its scale alone.
+_COUNTERS = ("_iter", "_last_overflow_iter", "_last_rescale_iter", "_overflows_since_rescale")
+
+
 class FlatFP16Optimizer(FairseqFP16Optimizer):
     """fairseq's optimizer for ``--fp16``, which keeps the float32 weights in one vector. All
     gradients, and all weights, are copied in one operation; fairseq copies one at a time."""
 
     _needs_sync: bool
+
+    def state_dict(self) -> dict[str, Any]:
+        """As in fairseq, with the place in the window after which the loss scale is raised."""
+        state: dict[str, Any] = super().state_dict()
+        if self.scaler is not None:  # not bf16
+            state["loss_scale_window"] = {name: getattr(self.scaler, name) for name in _COUNTERS}
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: Any = None) -> None:
+        """Goes on from what ``state_dict`` returned, of this class or fairseq's."""
+        super().load_state_dict(state_dict, optimizer_overrides)
+        if self.scaler is not None:
+            for name, count in state_dict.get("loss_scale_window", {}).items():
+                setattr(self.scaler, name, count)
 
     def _sync_fp16_grads_to_fp32(self) -> None:
         vector = self._vector()
@@ -120,6 +138,17 @@ class AMPOptimizer(FairseqAMPOptimizer):
         """
         self.scaler.step(self.optimizer)
         self.scaler.update()
+
+    def state_dict(self) -> dict[str, Any]:
+        """As in fairseq, with the state of the loss scale."""
+        state: dict[str, Any] = super().state_dict()
+        return state | {"grad_scaler": self.scaler.state_dict()}
+
+    def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: Any = None) -> None:
+        """Goes on from what ``state_dict`` returned, of this class or fairseq's."""
+        super().load_state_dict(state_dict, optimizer_overrides)
+        if scale := state_dict.get("grad_scaler"):
+            self.scaler.load_state_dict(scale)
 
 
 @contextlib.contextmanager
