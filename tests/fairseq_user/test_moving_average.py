@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import EMAConfig
 from fairseq_commands import generate, run, train
+from trainers import build_trainer
 
 from transformer_plugin.checkpoints.safe_loading import load
 from transformer_plugin.training.moving_average import TiedEMA
@@ -54,6 +56,34 @@ def test_a_continued_run_averages_at_the_same_updates():
         averages.append(float(whole.get_model().weight))
         assert whole.get_model().weight == continued.get_model().weight, update
     assert averages == pytest.approx([0, 0, 1 - DECAY, 1 - DECAY, 1 - DECAY, 1 - DECAY**2])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_it_starts_from_the_weights_of_a_checkpoint_without_one(tmp_path, precision, caplog):
+    flags = ("--bf16",) if precision == "bf16" else ()
+    trainer, batches = build_trainer(tmp_path / "old", *flags)
+    for batch in batches:
+        trainer.train_step([batch])
+    path = tmp_path / "old.pt"
+    trainer.consolidate_optimizer()
+    state = trainer.state_dict()
+    state["extra_state"]["train_iterator"] = {"epoch": 1, "iterations_in_epoch": 3, "version": 2}
+    torch.save(state, path)
+
+    average = ("--store-ema", "--ema-decay", DECAY, "--restore-file", path)
+    trainer, (batch, *_) = build_trainer(tmp_path / "new", *flags, *average)
+    checkpoint_utils.load_checkpoint(trainer.cfg.checkpoint, trainer)
+    assert f"{path} holds no moving average: --store-ema starts from its weights" in caplog.text
+    trainer.train_step([batch])
+    trainer.consolidate_optimizer()
+    new = trainer.state_dict()
+    key = "ema_fp32_params" if precision == "bf16" else "ema"
+    rounding = 2**-8 if precision == "bf16" else 1e-6
+    for name, tensor in new["extra_state"][key].items():
+        old, now = state["model"][name].double(), new["model"][name].double()
+        atol = rounding * float(now.abs().max()) * (1 - DECAY) + 1e-6
+        expected = DECAY * old + (1 - DECAY) * now
+        torch.testing.assert_close(tensor.double(), expected, atol=atol, rtol=0, msg=name)
 
 
 def test_average_takes_the_moving_averages(folder, data, tmp_path):

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from fairseq.models.ema.ema import EMA
+from fairseq.trainer import Trainer
 from torch import Tensor, nn
+
+from ..checkpoints.safe_loading import load_header
+from .master_weights import full_state, master_weights
+
+logger = logging.getLogger(__name__)
 
 
 class TiedEMA(EMA):
@@ -28,6 +38,24 @@ class TiedEMA(EMA):
         super()._step_internal(_State({name: state[name] for name in names.values()}), updates)
         for name in first.keys() & self.fp32_params.keys():
             self.fp32_params[name] = self.fp32_params[first[name]]
+
+
+@contextlib.contextmanager
+def average_from_weights(trainer: Trainer, filename: str) -> Iterator[None]:
+    """Context in which a checkpoint is loaded. If it holds no average, that starts from its
+    weights, as fairseq intends: it reads them after it has removed them."""
+    settings, path = trainer.cfg.ema, Path(filename)
+    if not settings.store_ema or not path.is_file() or "ema" in load_header(path)["extra_state"]:
+        yield
+        return
+    settings.store_ema = False
+    yield
+    settings.store_ema = True
+    logger.info("%s holds no moving average: --store-ema starts from its weights", filename)
+    model = trainer.get_model()
+    masters = master_weights(trainer.optimizer, model)
+    weights = full_state(model, masters) if masters else model.state_dict()
+    trainer.ema.restore(weights, build_fp32_params=settings.ema_fp32)
 
 
 class _State:

@@ -27,7 +27,7 @@ from .loading_errors import explained
 from .malloc import disable_trimming
 from .master_weights import full_state, master_weights, restore_master_weights
 from .mixed_precision import FP16Optimizer, optimizers_for_half_precision
-from .moving_average import TiedEMA
+from .moving_average import TiedEMA, average_from_weights
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import roll_back, wider_precision
 from .run_lock import hold_lock
@@ -90,15 +90,16 @@ class SafeTrainer(Trainer):
                     good, 0, self.data_parallel_process_group, dist_device=self.device
                 )
             filename = good
-        with explained(filename, self):
+        with explained(filename, self), average_from_weights(self, filename):
             if self.data_parallel_rank == 0:
                 check_base(filename, self.cfg, self.task)
             load_task_state(filename, self.task)
             extra_state = super().load_checkpoint(
                 filename, reset_optimizer, reset_lr_scheduler, *rest, **options
             )
+            if extra_state is not None:
+                restore_master_weights(self, filename)
         if extra_state is not None:
-            restore_master_weights(self, filename)
             if not (reset_optimizer or reset_lr_scheduler):
                 plateau.restore(self.lr_scheduler, extra_state)
             if not (reset_optimizer or options.get("reset_meters")):
