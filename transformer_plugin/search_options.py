@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairseq.data import Dictionary
+from fairseq.dataclass.configs import GenerationConfig
+from omegaconf import DictConfig, OmegaConf
 
 from .modules.length_penalty import LENGTH_PENALTIES
 from .refusal import Refusal
@@ -97,6 +99,14 @@ def check_options(options: Mapping[str, Any], command: str | None) -> None:
     ):
         if is_refused:
             raise Refusal(message)
+
+
+def store_paper_decoding(cfg: DictConfig) -> None:
+    """Writes ``PAPER_DECODING`` into the settings of a training that has fairseq's defaults, as
+    fairseq-hydra-train does: a checkpoint is searched by them in Python."""
+    generation = cfg.get("generation")
+    if generation is not None and generation == OmegaConf.structured(GenerationConfig):
+        generation.update(PAPER_DECODING)
 
 
 def for_stock(options: Mapping[str, Any], extra: Mapping[str, Any] | None = None) -> list[str]:

@@ -30,6 +30,7 @@ from .search_options import (
     for_stock,
     max_len_a,
     rules_of,
+    store_paper_decoding,
 )
 from .task_config import VaswaniTranslationConfig
 from .trained_dictionaries import TrainedDictionaries
@@ -95,21 +96,22 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         Raises:
             CheckpointError: the checkpoint is for other languages or the other direction.
         """
-        if from_checkpoint and isinstance(cfg, DictConfig):
+        # fairseq's sections keep a reference to the whole, for interpolations.
+        whole = cast("DictConfig", cfg._get_root()) if isinstance(cfg, DictConfig) else None
+        if from_checkpoint and whole is not None:
             path = self._whole_cfg().get("common_eval", {}).get("path") or "the checkpoint"
-            languages = (self.cfg.source_lang, self.cfg.target_lang)
-            check_languages(path, {"cfg": cfg._get_root()}, *languages)
+            check_languages(path, {"cfg": whole}, self.cfg.source_lang, self.cfg.target_lang)
         model = super().build_model(cfg, from_checkpoint)
         if isinstance(model, VaswaniTransformer):
+            found = model_deviations(model.cfg)
             if from_checkpoint:
                 model.take_any_length()
                 self._from_checkpoint = True
             else:
                 logger.info("model: %s", shape_in_words(model))
-            found = model_deviations(model.cfg)
-            if not from_checkpoint and isinstance(cfg, DictConfig):
-                # fairseq's sections keep a reference to the whole, for interpolations.
-                found += training_deviations(cfg._get_root())
+                if whole is not None:
+                    store_paper_decoding(whole)
+                    found += training_deviations(whole)
             _log_deviations("", found)
         return model
 

@@ -54,6 +54,8 @@ def test_hydra_trains_the_preset_that_it_names(data, tmp_path):
     # fairseq's initialisation leaves the biases of the feed-forward network; the paper's zeroes.
     assert state["model"]["encoder.layers.0.fc1.bias"].abs().max() > 0.02
     assert state["cfg"]["lr_scheduler"]["d_model"] == 128
+    generation = state["cfg"]["generation"]  # what build_generator is given in Python
+    assert [generation[name] for name in ("beam", "lenpen", "max_len_a")] == [4, 0.6, -1.0]
 
 
 @pytest.mark.parametrize(
