@@ -82,9 +82,8 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
     def load_dataset(self, split: str, epoch: int = 1, *rest: Any, **options: Any) -> None:
         """As in fairseq, after a check that the data fits the dictionaries."""
         if self._from_checkpoint:
-            check_before_loading(
-                self._whole_cfg().get("generation", {}), self.cfg.data, self.cfg.target_lang
-            )
+            generation = self._whole_cfg().get("generation", {})
+            check_before_loading(generation, self.cfg.data, self.cfg.target_lang)
         folder = shard(self.cfg.data, epoch if split == self.cfg.train_subset else 1)
         check_symbols(folder, split, self.dictionaries())
         super().load_dataset(split, epoch, *rest, **options)
