@@ -175,6 +175,7 @@ def main() -> None:
     run_step(
         args.output,
         inputs=inputs,
+        reads=model_files(args.target_model) if args.target_model else [],
         settings=settings,
         work=lambda folder: binarise(
             args.input, models, *languages, args.workers, folder, args.dictionaries

@@ -87,6 +87,7 @@ def main() -> None:
     run_step(
         args.output,
         inputs=[],
+        reads=[path for paths in inputs for path in paths],
         work=work,
         settings={
             "files": [[checksum(path) for path in paths] for paths in inputs],

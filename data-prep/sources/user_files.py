@@ -119,5 +119,9 @@ def fetch(prefixes: dict[str, str], source: str, target: str, output: Path) -> N
         split: [[checksum(path) for path in sides] for sides in files[split]] for split in SPLITS
     }
     run_step(
-        output, inputs=[], work=work, settings={"files": contents, "languages": [source, target]}
+        output,
+        inputs=[],
+        reads=[path for pairs in files.values() for sides in pairs for path in sides],
+        work=work,
+        settings={"files": contents, "languages": [source, target]},
     )

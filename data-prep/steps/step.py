@@ -25,12 +25,18 @@ def run_step(
     inputs: Sequence[Path],
     settings: dict[str, Any],
     work: Callable[[Path], None],
+    reads: Sequence[Path] = (),
 ) -> None:
     """Fill the folder `output` with `work(temporary_folder)`, unless already done.
 
     A link to a folder, perhaps on another disk, is kept: its target is filled. Raises BadInput if
-    an input is missing or `output` is a file, and LockedError if another process writes the
-    folder; after any error `output` is unchanged.
+    an input is missing, or `output` is a file, has files that no step of this name has written, or
+    has one of the inputs; and LockedError if another process writes the folder. After any error
+    `output` is unchanged.
+
+    Args:
+        inputs: files, recorded by name and contents.
+        reads: further files, which `settings` stand for.
     """
     name, target = output.name, output.resolve()
     for path in inputs:
@@ -38,6 +44,11 @@ def run_step(
             raise BadInput(f"{path} is missing: run the step that writes it first")
     if target.exists() and not target.is_dir():
         raise BadInput(f"{target} is a file, expected a folder (or nothing): move it elsewhere")
+    for path in (*inputs, *reads):
+        if path.resolve().is_relative_to(target):
+            raise BadInput(
+                f"{path} is an input and lies in the output {output}: name another folder"
+            )
     lock = output.parent / ".done" / f"{name}.lock"
     holder = f"the step that writes {output}"
     with file_lock(lock, holder, PATIENCE):
@@ -45,11 +56,17 @@ def run_step(
         if target.is_dir() and done_file.is_current(_files(target)):
             print(f"[{name}] already done: same inputs, same settings", file=sys.stderr)
             return
+        own = done_file.not_written(target) if target.is_dir() else None
+        if own:
+            raise BadInput(
+                f"{own} was not written by this step, which replaces all of {output}: move it"
+                " elsewhere, or name another folder"
+            )
         remove_unfinished(target)
         with file_lock(output.parent / DATA_LOCK, holder, PATIENCE):
             with atomic_folder(target) as folder:
                 work(folder)
-                done_file.clear()
+                done_file.start([])
             done_file.write(_files(target))
     print(f"[{name}] written to {shown_path(output)}", file=sys.stderr)
 

@@ -106,3 +106,24 @@ def test_two_ways_of_writing_a_sentence_are_one(step, tmp_path):
     }
     assert [len(found) for found in numbers.values()] == [20, 10, 10]
     assert len(set.union(*numbers.values())) == 40
+
+
+def test_the_users_own_folder_is_not_replaced(step, refused, write_corpus):
+    own = write_corpus("own")
+    (own / "thesis.txt").write_text("years of work\n")
+    before = files_of(own)
+    sizes = ("--valid", 1, "--test", 1)
+    for words in (
+        ("split", own / "train", "--output", own, *PAIR, *sizes),
+        ("fetch", "toy", "--output", own, *PAIR),
+        ("fetch", "--train", own / "train", "--valid", own / "valid", "--test", own / "test",
+         "--output", own, *PAIR),
+        ("clean", "--input", own, "--output", own, *PAIR),
+    ):  # fmt: skip
+        message = refused(*words)
+        assert f"{own}/" in message and "name another folder" in message
+        assert files_of(own) == before
+    split = own.parent / "split"
+    for prefix, status in ((own / "train", 0), (split / "train", 2)):
+        done = step("split", prefix, "--output", split, *PAIR, *sizes)
+        assert done.returncode == status, done.stderr

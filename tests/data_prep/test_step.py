@@ -111,3 +111,42 @@ def test_an_output_of_any_name_is_written(tmp_path):
             tmp_path / name, [tmp_path / "in.txt"], {}, lambda folder: (folder / "f").write_text("")
         )
         assert (tmp_path / name / "f").exists()
+
+
+def test_files_of_others_are_not_replaced(copy_step, tmp_path):
+    output = tmp_path / "run/out"
+    output.mkdir()
+    (output / "thesis.log").write_text("mine")
+    with pytest.raises(BadInput, match=r"out/thesis\.log was not written by this step, which repl"):
+        copy_step()
+    (output / "thesis.log").rename(tmp_path / "thesis.log")
+    assert copy_step() == 1, "an empty folder is filled"
+    (output / "mine").mkdir()
+    with pytest.raises(BadInput, match="out/mine was not written"):
+        copy_step(a=2)
+    assert files_of(output) == {"copy.txt": b"first\n"} and not leftovers(tmp_path)
+    (output / "mine").rmdir()
+    assert copy_step(a=2) == 2
+
+
+def test_a_folder_that_a_killed_step_has_left_is_replaced(copy_step, tmp_path, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    copy_step(a=1)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("transformer_plugin.runs.done_file.DoneFile.write", killed)
+        copy_step(a=2)
+    assert [copy_step(a=2), copy_step(a=2)] == [3, 3]
+
+
+def test_an_input_within_the_output_is_not_replaced(copy_step, tmp_path):
+    copy_step()
+    output = tmp_path / "run/out"
+    for paths in (
+        {"inputs": [output / "copy.txt"]},
+        {"inputs": [], "reads": [output / "copy.txt"]},
+    ):
+        with pytest.raises(BadInput, match=r"copy\.txt is an input and lies in the output"):
+            run_step(output, settings={}, work=lambda folder: None, **paths)
+    assert files_of(output) == {"copy.txt": b"first\n"}

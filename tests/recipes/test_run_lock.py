@@ -93,6 +93,7 @@ def test_data_in_use_is_not_prepared_anew(tmp_path, env):
     (tmp_path / "runs/toy/lstm/checkpoints").mkdir(parents=True)
     (tmp_path / "runs/toy/lstm/checkpoints/averaged.pt").write_text("weights")
     shutil.copytree(REPO / "data-prep", tmp_path / "data-prep")
+    shutil.rmtree(tmp_path / "runs/toy/data-bin")  # which no step has written
     prepared = start(tmp_path, env, "prepare", VOCAB_SIZE="100")
     assert prepared.wait(300) == 0, prepared.stdout.read()
     first = start(tmp_path, env, "generate")

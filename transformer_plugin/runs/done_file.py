@@ -60,8 +60,19 @@ class DoneFile:
             return False
         return bool(record["outputs"] == _checksums_of_existing(outputs))
 
+    def not_written(self, folder: Path) -> Path | None:
+        """A file or folder in the output ``folder`` that the stage has not written, logs aside.
+        None if it has written all, or was killed while it replaced the folder."""
+        entries = sorted(folder.iterdir())
+        if not self.path.exists():
+            return next(iter(entries), None)
+        outputs = (self._record() or {}).get("outputs")
+        if outputs is None:
+            return None
+        return next((e for e in entries if e.name not in outputs and e.suffix != ".log"), None)
+
     def start(self, outputs: Iterable[Path]) -> None:
-        """Records what the stage is started with; ``end`` must follow."""
+        """Records what the stage is started with; ``end`` or ``write`` must follow."""
         self._before = self._record(), _checksums_of_existing(outputs)
         self._save(self._wanted | {"outputs": None})
 
