@@ -47,7 +47,7 @@ stage() { PLAN+=("$#" "$@"); }
 
 # perform: run the stages, in place of this shell, and end with a summary if SUMMARY is set; with
 # --dry-run print their commands. Until they end, RUN_DIR is locked and DATA_DIR is not prepared again.
-# Ctrl-C, SIGTERM and SIGUSR1 stop the command that runs: the status is 85.
+# Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP (a closed terminal) stop the command that runs: the status is 85.
 perform() {
     [[ -z $WHOLE_RUN ]] || return 0  # run.sh performs the stages of all verbs
     local flags=()

@@ -2,8 +2,8 @@
 # Trains an experiment, or continues from its last checkpoint:
 #   train.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-train]
 # BASE=CHECKPOINT: starts from the model of another run, on data prepared with the same BASE.
-# On several GPUs or machines: docs/clusters.md. On Ctrl-C, SIGTERM and SIGUSR1 it finishes the update,
-# saves and ends with status 85; the same command continues from there.
+# On several GPUs or machines: docs/clusters.md. On Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP (a closed
+# terminal) it finishes the update, saves and ends with status 85; the same command continues from there.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

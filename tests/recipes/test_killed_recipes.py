@@ -77,13 +77,14 @@ def test_training_ends_when_its_recipe_is_killed(tmp_path):
     assert set(lines[1:-3]) == {"a line of training"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP])
 def test_a_recipe_that_is_told_to_end_lets_training_save(tmp_path, number):
     env = recipes(tmp_path, fairseq_train=TRAIN)
     process = training(tmp_path, **env, GOES_ON="1")
     until((tmp_path / "pid").exists)
-    # Ctrl-C reaches all processes of a terminal.
-    (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+    # Ctrl-C reaches all processes of a terminal, and so does its end.
+    to_all = number in (signal.SIGINT, signal.SIGHUP)
+    (os.killpg if to_all else os.kill)(process.pid, number)
     output = process.communicate(timeout=30)[0]
     assert process.returncode == 85, output
     name = {signal.SIGINT: "Ctrl-C"}.get(number) or signal.Signals(number).name
@@ -95,6 +96,23 @@ def test_a_recipe_that_is_told_to_end_lets_training_save(tmp_path, number):
     assert [entry["status"] for entry in entries] == [85]
     output = training(tmp_path, **env, DROPOUT="0.3").communicate(timeout=60)[0]
     assert "train: settings changed since it was started; continuing from what" in output
+
+
+def test_the_end_of_a_terminal_does_not_stop_what_nohup_has_started(tmp_path):
+    env = recipes(tmp_path, fairseq_train=TRAIN) | {"GOES_ON": "1"}
+    process = subprocess.Popen(
+        ["nohup", tmp_path / "recipes/train.sh", "toy"], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, env=env,
+        start_new_session=True,
+    )  # fmt: skip
+    until((tmp_path / "pid").exists)
+    os.killpg(process.pid, signal.SIGHUP)
+    log = tmp_path / "runs/toy/train.log"
+    before = log.read_text().count("a line")
+    until(lambda: log.read_text().count("a line") > before + 20)
+    process.terminate()
+    assert "train was stopped by SIGTERM" in process.communicate(timeout=30)[0]
+    assert process.returncode == 85
 
 
 FULL = not_written("checkpoint_last.pt", OSError(errno.ENOSPC, "No space left on device"))

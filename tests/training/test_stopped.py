@@ -11,14 +11,18 @@ from fairseq.dataclass.configs import CheckpointConfig
 from transformer_plugin.training import interruption, protection
 
 
-def test_ctrl_c_is_left_to_the_recipe_that_ignores_it_for_training():
-    """It reaches training as one SIGTERM, so a third Ctrl-C does not interrupt the save."""
+def test_signals_of_a_terminal_are_left_to_the_recipe_that_ignores_them_for_training():
+    """They reach training as one SIGTERM, so a third Ctrl-C does not interrupt the save."""
     before = {number: signal.getsignal(number) for number in interruption.SIGNALS}
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        interruption.listen()
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-        assert signal.getsignal(signal.SIGTERM) is interruption._handle
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+            interruption.listen()
+            assert signal.getsignal(number) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) is interruption._handle
+            signal.signal(number, signal.SIG_DFL)
+            interruption.listen()
+            assert signal.getsignal(number) is interruption._handle
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

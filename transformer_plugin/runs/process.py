@@ -12,16 +12,16 @@ from types import FrameType
 
 from ..exit_status import INTERRUPTED
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class Supervisor:
     """Runs commands, one at a time.
 
-    SIGTERM, SIGINT and SIGUSR1 to this process are passed on to the running command as one SIGTERM,
-    and no other command starts after that. On Linux the command also gets a SIGTERM when this
-    process ends, even by SIGKILL.
+    SIGTERM, SIGINT, SIGUSR1 and SIGHUP to this process are passed on to the running command as one
+    SIGTERM, and no other command starts after that; SIGHUP is ignored if it was, as below nohup. On
+    Linux the command also gets a SIGTERM when this process ends, even by SIGKILL.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,8 @@ class Supervisor:
         self._process: subprocess.Popen[bytes] | None = None
         self._prctl = getattr(ctypes.CDLL(None), "prctl", None)
         for number in SIGNALS:
-            signal.signal(number, self._interrupt)
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._interrupt)
 
     def _interrupt(self, number: int, _frame: FrameType | None) -> None:
         if not self.interrupted:
@@ -58,7 +59,8 @@ class Supervisor:
         parent = os.getpid()
 
         def before_exec() -> None:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches it as SIGTERM, once
+            for number in (signal.SIGINT, signal.SIGHUP):  # of a terminal, to all its processes
+                signal.signal(number, signal.SIG_IGN)  # the command gets one SIGTERM
             if self._prctl is not None:
                 self._prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
             if os.getppid() != parent:

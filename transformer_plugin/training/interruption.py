@@ -1,4 +1,4 @@
-"""On SIGTERM, SIGUSR1 or Ctrl-C training finishes its update, saves a checkpoint and exits."""
+"""On SIGTERM, SIGUSR1, SIGHUP or Ctrl-C training saves a checkpoint after its update and exits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from types import FrameType
 import torch
 from torch import distributed
 
-SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
+_OF_TERMINALS = (signal.SIGINT, signal.SIGHUP)
 
 logger = logging.getLogger(__name__)
 _received: signal.Signals | None = None
@@ -18,10 +19,10 @@ _received: signal.Signals | None = None
 
 def listen() -> None:
     """Installs the signal handlers. A second Ctrl-C raises KeyboardInterrupt at once. Below a
-    recipe Ctrl-C is ignored: it arrives as a SIGTERM."""
+    recipe Ctrl-C and SIGHUP are ignored: they arrive as a SIGTERM. nohup has SIGHUP ignored."""
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
-            if number == signal.SIGINT and signal.getsignal(number) is signal.SIG_IGN:
+            if number in _OF_TERMINALS and signal.getsignal(number) is signal.SIG_IGN:
                 continue
             signal.signal(number, _handle)
 
