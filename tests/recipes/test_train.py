@@ -8,6 +8,7 @@ import pytest
 from dry_runs import commands, recipe
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fake_programs import recipes
 from recipe_environment import REPO, environment
 
 
@@ -132,6 +133,21 @@ def test_training_goes_on_in_the_same_log_and_its_failure_is_seen(tmp_path):
     assert epochs() == ["3", "4"]
     assert "train: settings changed since it was started; continuing from what is there" in longer
     assert longer.rstrip().endswith(f"To start anew: rm -r {data.parent}/checkpoints")
+
+
+def test_settings_that_changed_after_the_end_of_training_are_not_recorded(tmp_path):
+    """Training finds nothing to do, and its result is still that of the former settings."""
+    tool = "mkdir -p $RUNS/toy/checkpoints; touch $RUNS/toy/checkpoints/checkpoint_last.pt"
+    env = recipes(tmp_path, fairseq_train=tool)
+    knobs = {name: env[name] for name in ("PATH", "RUNS")}
+    recipe("train.sh", "toy", **knobs)
+    manifest = tmp_path / "runs/toy/manifest.json"
+    before = manifest.read_bytes()
+    for _ in range(2):
+        again = recipe("train.sh", "toy", **knobs, DROPOUT="0.4", SEED="7").stderr
+        assert "train: settings changed since it was started; continuing" in again
+        assert manifest.read_bytes() == before
+    assert "already done" in recipe("train.sh", "toy", **knobs).stderr
 
 
 def test_training_stops_when_it_gets_no_better():

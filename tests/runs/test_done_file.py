@@ -105,6 +105,7 @@ def test_a_stage_that_was_stopped_knows_what_it_was_started_with(data, tmp_path)
     assert perform(1, b"whole") == ([], True)
     assert perform(2, b"whole", finished=False) == (["settings"], False)  # it failed at once
     assert perform(1, b"whole") == ([], True)
+    assert perform(2, b"whole") == (["settings"], False)  # it found nothing left to do
     assert perform(2, b"more", finished=False) == (["settings"], False)
     assert perform(2, b"all") == ([], True)
     (data / "b").write_bytes(b"other")

@@ -46,7 +46,9 @@ class DoneFile:
     def changes(self) -> list[str]:
         """The names of inputs that have changed since the stage was started, and "settings" if
         those have; empty if it never was."""
-        record = self._record()
+        return self._changes_of(self._record())
+
+    def _changes_of(self, record: dict[str, Any] | None) -> list[str]:
         if record is None:
             return []
         then, now = record["inputs"], self._wanted["inputs"]
@@ -76,13 +78,19 @@ class DoneFile:
         self._before = self._record(), _checksums_of_existing(outputs)
         self._save(self._wanted | {"outputs": None})
 
+    def found_nothing_to_do(self, outputs: Iterable[Path]) -> bool:
+        """Whether the outputs are those of a finished stage with other inputs or settings."""
+        record, before = self._before
+        if record is None or record["outputs"] is None or not self._changes_of(record):
+            return False
+        return _checksums_of_existing(outputs) == before
+
     def end(self, outputs: Iterable[Path], finished: bool) -> None:
         """Records the outputs of a stage that has finished. The record is again as before ``start``
-        if the outputs are, and the stage failed, or found nothing left to do with other inputs."""
-        record, outputs_before = self._before
+        if the outputs are, and the stage failed, or found nothing left to do."""
+        record, before = self._before
         now = _checksums_of_existing(outputs)
-        of_other_inputs = record is not None and record["inputs"] != self._wanted["inputs"]
-        if now == outputs_before and (not finished or of_other_inputs):
+        if now == before and (not finished or self._changes_of(record)):
             self._save(record)
         elif finished:
             self._save(self._wanted | {"outputs": now})

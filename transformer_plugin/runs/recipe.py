@@ -65,6 +65,8 @@ class Recipe:
                 self._lock(self.data / ".done" / "prepare.lock", of_stage)
             self._tell_start(commands)
             status = self._run(commands)
+            if status == 0:
+                self._record(commands, status)
             if commands[-1].prepares:  # before others may prepare
                 self._lock_data(locks)
         return status
@@ -92,6 +94,8 @@ class Recipe:
         status = None
         try:
             status = self._run(commands)
+            if status == 0 and not done_file.found_nothing_to_do([last.output]):
+                self._record(commands, status)
         finally:
             done_file.end([last.output], finished=status == 0)
         return status
@@ -115,13 +119,12 @@ class Recipe:
             if status:
                 self._tell_failure(command, status, message)
                 if command.resumes:
-                    self._record(name, commands, status)
+                    self._record(commands, status)
                 return status
             if command.output is not None and not command.output.exists():
                 raise FileNotFoundError(
                     f"{name} ended without an error, but {command.output} does not exist"
                 )
-        self._record(name, commands, 0)
         return 0
 
     def _tell_start(self, commands: list[Command]) -> None:
@@ -153,10 +156,10 @@ class Recipe:
         elif status != 2 or logged:
             self._note(f"{command.stage} failed with status {status}{where}{again}")
 
-    def _record(self, name: str, commands: list[Command], status: int) -> None:
+    def _record(self, commands: list[Command], status: int) -> None:
         if self.node_rank == 0:
             lines = [str(command) for command in commands]
-            manifest.add(self.folder, self.data, name, lines, status)
+            manifest.add(self.folder, self.data, commands[-1].stage, lines, status)
 
     def _lock_data(self, locks: ExitStack) -> None:
         if self.data.is_dir():
