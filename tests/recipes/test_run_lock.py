@@ -11,7 +11,9 @@ import pytest
 from fake_programs import recipes
 from recipe_environment import REPO
 
+from transformer_plugin.lock import file_lock
 from transformer_plugin.runs.done_file import checksums
+from transformer_plugin.runs.recipe import PATIENCE
 
 # Ends when the file `go` is there; ignores that its recipe has ended.
 GENERATE = """
@@ -119,3 +121,22 @@ def test_data_in_use_is_not_prepared_anew(tmp_path, env):
     assert (first.wait(30), second.wait(30)) == (0, 0)
     assert start(tmp_path, env, "prepare", VOCAB_SIZE="90").wait(300) == 0
     assert checksums([tmp_path / "runs/toy/subwords"]) != before
+
+
+def test_a_preparation_waits_for_another(tmp_path, env):
+    """Jobs that are started together on one preparation."""
+    (tmp_path / "data-prep").mkdir()
+    for name in ("fetch", "clean", "subwords", "binarise"):
+        (tmp_path / f"data-prep/{name}.py").touch()
+    lock = tmp_path / "runs/toy/.done/prepare.lock"
+    with file_lock(lock, "the first"):
+        told, waiting = (start(tmp_path, env, "prepare", SYSTEM=s) for s in ("lstm", "convs2s"))
+        message = f"[toy] waiting: {lock}: locked by the first (process {os.getpid()} on"
+        for process in (told, waiting):
+            assert process.stdout.readline().startswith(message)
+        time.sleep(2 * PATIENCE)
+        assert (told.poll(), waiting.poll()) == (None, None)
+        told.terminate()
+        assert told.wait(30) == 85
+    output = waiting.communicate(timeout=60)[0]
+    assert waiting.returncode == 0 and "waiting" not in output, output

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..exit_status import INTERRUPTED
 from ..files import remove_unfinished, shown_path
-from ..lock import DATA_LOCK, file_lock
+from ..lock import DATA_LOCK, LockedError, file_lock
 from . import manifest
 from .done_file import DoneFile
 from .failure import is_crash, is_stop
@@ -62,7 +62,7 @@ class Recipe:
     def _perform_always(self, commands: list[Command], locks: ExitStack) -> int:
         with ExitStack() as of_stage:
             if commands[-1].prepares:
-                self._lock(self.data / ".done" / "prepare.lock", of_stage)
+                self._lock(self.data / ".done" / "prepare.lock", of_stage, waits=True)
             self._tell_start(commands)
             status = self._run(commands)
             if status == 0:
@@ -165,15 +165,29 @@ class Recipe:
         if self.data.is_dir():
             self._lock(self.data / DATA_LOCK, locks, shared=True)
 
-    def _lock(self, path: Path, locks: ExitStack, shared: bool = False) -> None:
-        """Keeps other recipes out, unless nothing can be written there anyway."""
+    def _lock(
+        self, path: Path, locks: ExitStack, shared: bool = False, waits: bool = False
+    ) -> None:
+        """Keeps other recipes out, unless nothing can be written there anyway. With ``waits`` it
+        waits for the lock until a signal comes."""
         path = path.resolve()
         place = next(place for place in (path, *path.parents) if place.exists())
-        if self.node_rank == 0 and os.access(place, os.W_OK) and path not in self._locked:
-            locks.enter_context(
-                file_lock(path, self.script, PATIENCE, inherited=True, shared=shared)
-            )
-            self._locked.append(path)
+        if self.node_rank or not os.access(place, os.W_OK) or path in self._locked:
+            return
+        for attempt in itertools.count():
+            try:
+                locks.enter_context(
+                    file_lock(path, self.script, PATIENCE, inherited=True, shared=shared)
+                )
+                self._locked.append(path)
+                return
+            except LockedError as error:
+                if not waits:
+                    raise
+                if self.supervisor.interrupted:  # no command starts
+                    return
+                if attempt == 0:
+                    self._note(f"waiting: {error}")
 
     def _note(self, text: str) -> None:
         with contextlib.suppress(OSError):  # a closed terminal stops nothing
