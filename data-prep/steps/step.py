@@ -51,10 +51,11 @@ def run_step(
             )
     lock = output.parent / ".done" / f"{name}.lock"
     holder = f"the step that writes {output}"
+    done_file = DoneFile(output.parent, name, settings, inputs)
+    if _is_done(done_file, target):  # also where nothing can be written, the lock neither
+        return
     with file_lock(lock, holder, PATIENCE):
-        done_file = DoneFile(output.parent, name, settings, inputs)
-        if target.is_dir() and done_file.is_current(_files(target)):
-            print(f"[{name}] already done: same inputs, same settings", file=sys.stderr)
+        if _is_done(done_file, target):  # by another process, meanwhile
             return
         own = done_file.not_written(target) if target.is_dir() else None
         if own:
@@ -69,6 +70,15 @@ def run_step(
                 done_file.start([])
             done_file.write(_files(target))
     print(f"[{name}] written to {shown_path(output)}", file=sys.stderr)
+
+
+def _is_done(done_file: DoneFile, target: Path) -> bool:
+    """Whether the folder `target` needs no work; says so."""
+    done = target.is_dir() and done_file.is_current(_files(target))
+    if done:
+        name = done_file.path.stem
+        print(f"[{name}] already done: same inputs, same settings", file=sys.stderr)
+    return done
 
 
 def _files(folder: Path) -> list[Path]:

@@ -67,3 +67,15 @@ def test_a_failing_step_stops_the_rest(prepare, tmp_path):
     result = prepare("multi30k_en_fr", DATA_MIRROR=str(tmp_path / "nowhere"))
     assert result.returncode == 2
     assert "train.en.gz" in result.stderr and "clean" not in result.stderr
+
+
+def test_a_preparation_that_is_done_needs_no_lock(prepare, tmp_path):
+    """It may lie where nothing can be written."""
+    assert prepare("toy", VOCAB_SIZE="500").returncode == 0
+    done = tmp_path / "runs/toy/.done"
+    for name in ("raw", "clean", "subwords", "data-bin"):
+        (done / f"{name}.lock").unlink()
+        (done / f"{name}.lock").mkdir()  # cannot be opened, not even by root
+    other = prepare("toy", VOCAB_SIZE="500", DATA_DIR=str(tmp_path / "runs/toy"), RUNS="elsewhere")
+    assert other.returncode == 0 and other.stderr.count("already done") == 4, other.stderr
+    assert prepare("toy", VOCAB_SIZE="400").returncode == 2
