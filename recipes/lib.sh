@@ -58,10 +58,12 @@ perform() {
         ${flags[@]+"${flags[@]}"} ${PLAN[@]+"${PLAN[@]}"}
 }
 
-# activate: put the repository's .venv first on PATH, unless an environment is active.
+# activate: put the repository's .venv first on PATH, unless an environment is active; conda's counts if
+# the plugin is installed there (its base is often active).
 activate() {
-    local tool
-    if [[ -z ${VIRTUAL_ENV:-} && -x $REPO/.venv/bin/python3 ]]; then
+    local tool conda=${CONDA_PREFIX:-/nowhere}/bin
+    [[ -x $conda/fairseq-train && -x $conda/transformer-plugin ]] || conda=
+    if [[ -z ${VIRTUAL_ENV:-}$conda && -x $REPO/.venv/bin/python3 ]]; then
         export VIRTUAL_ENV="$REPO/.venv" PATH="$REPO/.venv/bin:$PATH"
     fi
     for tool in python3 fairseq-train transformer-plugin; do

@@ -67,6 +67,20 @@ def test_recipes_use_the_venv_whatever_python_make_was_given(clone):
     assert run.startswith("transformer-plugin of .venv: recipe run") and "--dry-run" in run
 
 
+@pytest.mark.parametrize("missing, used", [(None, "conda"), ("fairseq-train", ".venv")])
+def test_an_active_conda_environment_is_used_if_it_has_the_plugin(clone, missing, used):
+    conda = clone / "conda"
+    shutil.copytree(clone / ".venv", conda, symlinks=True)
+    for program in ("fairseq-train", "transformer-plugin"):
+        path = conda / "bin" / program
+        path.write_text(path.read_text().replace(".venv", "conda"))
+    if missing:
+        (conda / "bin" / missing).unlink()
+    variables = {"PATH": f"{conda}/bin:/usr/bin:/bin", "CONDA_PREFIX": str(conda)}
+    status, output = ran(clone / "recipes/prepare.sh", "toy", "--dry-run", **variables)
+    assert status == 0 and output.startswith(f"transformer-plugin of {used}: "), output
+
+
 @pytest.mark.parametrize("verb", ["run", "prepare", "train", "translate"])
 @pytest.mark.parametrize("active", [False, True])
 def test_recipes_without_the_plugin_say_how_to_install_it(clone, verb, active):
