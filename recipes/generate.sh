@@ -14,6 +14,7 @@ esac
 [[ -z ${TREEBANK:-} ]] || marks=()
 trees=()
 switches ONLY_TREES
+whole_numbers ${MAX_LEN_OWN:+MAX_LEN_OWN}
 [[ $ONLY_TREES == 0 ]] || trees=(--only-trees)
 
 find_gpus

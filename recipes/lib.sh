@@ -107,7 +107,8 @@ load_experiment() {
     : "${BEAM:=4}" "${ALPHA:=0.6}"  # of beam search; alpha of the length penalty
     [[ $SUBWORDS =~ ^(sentencepiece|moses-bpe)$ ]] ||
         die "SUBWORDS is '$SUBWORDS': expected sentencepiece or moses-bpe"
-    switches LOWERCASE
+    switches LOWERCASE DRY_RUN VERBOSE
+    expect '(train|valid|test)[0-9]*' 'train, valid or test, or one of several, as test1' EVALUATE
     positive AVERAGE ${SAVE_UPDATES:+SAVE_UPDATES} BEAM
     decimals ALPHA
     : "${SEEDS:=}"  # as "1 2 3": a run for each, in RUN_DIR/seeds/seed1 and so on

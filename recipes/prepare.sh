@@ -25,6 +25,9 @@ case $SUBWORDS in
 esac
 : "${MAX_LENGTH:=${defaults[0]}}"  # words of a training sentence
 : "${MAX_RATIO:=${defaults[1]}}"   # words of the longer side to the shorter
+positive VOCAB_SIZE MERGES MAX_LENGTH ${WORKERS:+WORKERS}
+whole_numbers SUBSTITUTIONS
+decimals MAX_RATIO
 [[ $LOWERCASE == 0 ]] || form+=(--lowercase)
 
 workers=(${WORKERS:+--workers "$WORKERS"})

@@ -27,6 +27,7 @@ choose_batch() {
 
 launch=() launch_env=() device_flags=()
 whole_numbers NODES NODE_RANK ${GPUS:+GPUS}
+positive MASTER_PORT
 find_gpus
 : "${GPUS:=$((gpus ? gpus : 1))}"
 ((GPUS && NODES)) || die "GPUS is $GPUS and NODES is $NODES: expected 1 at least"

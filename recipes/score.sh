@@ -18,6 +18,8 @@ if [[ -n ${TREEBANK:-} ]]; then
 fi
 
 flags=()
+[[ -z $COMET_PYTHON || $DRY_RUN == 1 ]] || command -v "$COMET_PYTHON" > /dev/null ||
+    die "COMET_PYTHON is '$COMET_PYTHON': there is no such program"
 [[ -z $COMET_PYTHON ]] ||
     flags+=(--comet-python "$COMET_PYTHON" --source "$DATA_DIR/raw/$EVALUATE.$SOURCE")
 [[ $LOWERCASE == 0 ]] || flags+=(--lowercase)

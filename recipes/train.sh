@@ -25,10 +25,10 @@ needs SOURCE TARGET ARCH
 . "$REPO/recipes/processes.sh"
 : "${PRECISION:=$half}"  # fp32 on a CPU, bf16 on a GPU, fp16 on one before Ampere
 positive ${MAX_TOKENS:+MAX_TOKENS} ${UPDATE_TOKENS:+UPDATE_TOKENS} \
-    ${MAX_EPOCH:+MAX_EPOCH} ${MAX_UPDATE:+MAX_UPDATE} ${PATIENCE:+PATIENCE}
+    ${MAX_EPOCH:+MAX_EPOCH} ${MAX_UPDATE:+MAX_UPDATE} ${PATIENCE:+PATIENCE} WARMUP_UPDATES
 [[ -n ${MAX_TOKENS:-} || -z $UPDATE_TOKENS ]] || choose_batch
 needs MAX_TOKENS
-whole_numbers WARMUP_UPDATES SEED
+whole_numbers SEED
 decimals LR_FACTOR
 fractions ${DROPOUT:+DROPOUT} ${LABEL_SMOOTHING:+LABEL_SMOOTHING}
 [[ -n $MAX_EPOCH$MAX_UPDATE ]] || die "neither MAX_EPOCH nor MAX_UPDATE is set: set one of them"

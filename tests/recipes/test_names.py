@@ -51,6 +51,29 @@ def test_no_epoch_and_no_checkpoint_are_refused_before_anything_begins(variable)
     assert line == f"run.sh: {variable} is 0: expected 1 at least"
 
 
+@pytest.mark.parametrize(
+    "variable, value, expected",
+    [
+        ("VOCAB_SIZE", "2k", "a whole number"),
+        ("MERGES", "0", "1 at least"),
+        ("MAX_LENGTH", "long", "a whole number"),
+        ("WORKERS", "0", "1 at least"),
+        ("MAX_RATIO", "2,5", "a number"),
+        ("SUBSTITUTIONS", "-1", "a whole number"),
+        ("MASTER_PORT", "29500x", "a whole number"),
+        ("WARMUP_UPDATES", "0", "1 at least"),
+        ("MAX_LEN_OWN", "1.5", "a whole number"),
+        ("EVALUATE", "tst", "train, valid or test, or one of several, as test1"),
+        ("DRY_RUN", "yes", "0 or 1"),
+        ("VERBOSE", "true", "0 or 1"),
+        ("COMET_PYTHON", "/nowhere/python", "there is no such program"),
+    ],
+)
+def test_a_wrong_value_is_refused_before_the_data_is_prepared(variable, value, expected):
+    line = refused("run", "toy", **{variable: value})
+    assert line.startswith(f"run.sh: {variable} is ") and line.endswith(expected)
+
+
 @pytest.mark.parametrize("variable", ["RUNS", "DATA_DIR"])
 def test_a_colon_in_a_folder_is_refused_before_anything_begins(variable):
     line = refused("run", "toy", "--dry-run", **{variable: "/a:b"})
