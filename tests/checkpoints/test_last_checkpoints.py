@@ -112,3 +112,37 @@ def test_fewer(tmp_path, caplog):
     found = names(tmp_path, 5, "epochs", allow_fewer=True)
     assert found == ["checkpoint1.pt", "checkpoint2.pt"]
     assert "there are 2 checkpoints by epochs, not 5: averaging what there is" in caplog.text
+
+
+def test_checkpoints_of_a_kind_that_is_no_longer_saved_are_refused(tmp_path):
+    """SAVE_UPDATES was set, or forgotten, between two trainings and averaging."""
+    by_epochs = {"save_interval_updates": 0, "no_epoch_checkpoints": False}
+    by_updates = {"save_interval_updates": 10, "no_epoch_checkpoints": True}
+    for epoch in (1, 2):
+        write(tmp_path, f"checkpoint{epoch}.pt", 20 * epoch, **by_epochs)
+    write(tmp_path, "checkpoint_last.pt", 40, **by_epochs)
+    assert names(tmp_path, 2, "epochs") == ["checkpoint1.pt", "checkpoint2.pt"]
+    for updates in (50, 60):
+        write(tmp_path, f"checkpoint_3_{updates}.pt", updates, **by_updates)
+    write(tmp_path, "checkpoint_last.pt", 60, **by_updates)
+    stale = (
+        r"no longer saves checkpoints by epochs: checkpoint2\.pt is of update 40, checkpoint_last"
+    )
+    with pytest.raises(
+        CheckpointError, match=f"{stale}.* of 60; .*: --by updates, or SAVE_UPDATES"
+    ):
+        last_checkpoints(tmp_path, 2, "epochs", allow_fewer=True)
+    assert names(tmp_path, 2, "updates") == ["checkpoint_3_50.pt", "checkpoint_3_60.pt"]
+    write(tmp_path, "checkpoint4.pt", 80, **by_epochs)
+    write(tmp_path, "checkpoint_last.pt", 80, **by_epochs)
+    with pytest.raises(CheckpointError, match=r"by updates: .* --by epochs, or SAVE_UPDATES"):
+        last_checkpoints(tmp_path, 2, "updates", allow_fewer=True)
+
+
+def test_a_run_that_saves_both_kinds_may_average_either(tmp_path):
+    """It was stopped within an epoch."""
+    both = {"save_interval_updates": 15, "save_interval": 1}
+    write(tmp_path, "checkpoint1.pt", 20, **both)
+    write(tmp_path, "checkpoint_2_30.pt", 30, **both)
+    write(tmp_path, "checkpoint_last.pt", 33, **both)
+    assert names(tmp_path, 1, "epochs") == ["checkpoint1.pt"]

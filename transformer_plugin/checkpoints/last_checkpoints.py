@@ -50,7 +50,8 @@ def last_checkpoints(
             checkpoint_last.pt.
 
     Raises:
-        CheckpointError: there are fewer, or one between them is missing; or the folder is.
+        CheckpointError: there are fewer, or one between them is missing; or the folder is; or the
+            run has gone on without saving any ``by`` updates or epochs.
     """
     folder = Path(folder)
     below = folder / "checkpoints"
@@ -60,7 +61,15 @@ def last_checkpoints(
         raise CheckpointError(f"{folder}: no checkpoints; those of this run are in {below}")
     found = sorted(_saved(folder, by), key=lambda saved: saved[:3])
     last = _last(folder)
-    interval = _interval((last or found[-1]).header, by) if last or found else None
+    if last and found and found[-1].updates < last.updates and not _saves(last.header, by):
+        other = next(kind for kind in KINDS if kind != by)
+        raise CheckpointError(
+            f"{shown_path(folder)}: the run no longer saves checkpoints by {by}:"
+            f" {found[-1].path.name} is of update {found[-1].updates}, checkpoint_last.pt of"
+            f" {last.updates}; average those by {other}: --by {other}, or SAVE_UPDATES as in"
+            " training"
+        )
+    interval = _setting((last or found[-1]).header, _INTERVALS[by]) if last or found else None
     numbered = {saved.updates if by == "updates" else saved.epoch: saved.path for saved in found}
     if by == "updates" and interval:
         for saved in [*_saved(folder, "epochs"), *([last] if last else [])]:
@@ -109,9 +118,16 @@ def _last(folder: Path) -> _Saved | None:
     return _Saved(num_updates(header) or 0, 0, path, header)
 
 
-def _interval(header: dict[str, Any], by: str) -> int | None:
-    """The interval at which the run saves checkpoints; None if its settings do not have it."""
+def _saves(header: dict[str, Any], by: str) -> bool:
+    """Whether the run saves checkpoints of this kind, as far as its settings say."""
+    if by == "epochs":
+        return not _setting(header, "no_epoch_checkpoints")
+    return bool(_setting(header, _INTERVALS[by]) != 0)
+
+
+def _setting(header: dict[str, Any], name: str) -> Any:
+    """An option of saving checkpoints; None if the header does not have it."""
     settings = (header.get("cfg") or {}).get("checkpoint") or header.get("args") or {}
     if isinstance(settings, argparse.Namespace):
         settings = vars(settings)
-    return settings.get(_INTERVALS[by])
+    return settings.get(name)
