@@ -16,6 +16,7 @@ REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 SCRIPT="${0##*/}"
 PLAN=() EXTRA=() WHOLE_RUN='' SUMMARY=''
 : "${RUNS:=$REPO/runs}"  # the folder that holds one folder per experiment
+RUNS=$(realpath -ms "$RUNS")  # one spelling of a folder, by which stages know that they are done
 : "${DRY_RUN:=0}"        # 1: print the commands, run nothing
 : "${NODE_RANK:=0}"      # number of this machine, where several train together
 : "${VERBOSE:=0}"        # 1: show all that goes to the logs
@@ -91,7 +92,7 @@ load_experiment() {
         die "recipes/experiments/$1.sh translates $SOURCE to $TARGET, whatever SOURCE and TARGET are:" \
             "for ${given_source:-$SOURCE}-${given_target:-$TARGET} write an experiment of its own" \
             "(docs/language-pair.md)"
-    : "${DATA_DIR:=$RUN_DIR}"
+    DATA_DIR=$(realpath -ms "${DATA_DIR:=$RUN_DIR}")
     [[ $RUN_DIR != *:* ]] || die "RUNS is '$RUNS': fairseq splits paths at a colon"
     [[ $DATA_DIR != *:* ]] || die "DATA_DIR is '$DATA_DIR': fairseq splits paths at a colon"
     [[ $SYSTEM == transformer ]] || RUN_DIR+="/$SYSTEM"

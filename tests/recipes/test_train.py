@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import subprocess
 import sys
 
 import pytest
@@ -148,6 +149,26 @@ def test_settings_that_changed_after_the_end_of_training_are_not_recorded(tmp_pa
         assert "train: settings changed since it was started; continuing" in again
         assert manifest.read_bytes() == before
     assert "already done" in recipe("train.sh", "toy", **knobs).stderr
+
+
+def test_a_folder_may_be_spelt_otherwise_or_move(tmp_path):
+    tool = 'mkdir -p "$HERE/toy/checkpoints"; touch "$HERE/toy/checkpoints/checkpoint_last.pt"'
+    path = recipes(tmp_path, fairseq_train=tool)["PATH"]
+    runs = tmp_path / "runs"
+
+    def train(runs, here, **knobs):
+        done = subprocess.run(
+            [tmp_path / "recipes/train.sh", "toy"], cwd=here, capture_output=True, text=True,
+            env=environment(PATH=path, RUNS=str(runs), HERE=str(here), **knobs), check=True,
+        )  # fmt: skip
+        return done.stderr
+
+    assert "already done" not in train(runs, runs)
+    for spelling in (f"{runs}/", ".", "../runs", f"{tmp_path}//bin/../runs"):
+        assert "already done" in train(spelling, runs)
+        assert "already done" in train(spelling, runs, DATA_DIR="./toy/")
+    spaced = runs.rename(tmp_path / "other runs")
+    assert "already done" in train(spaced, spaced)
 
 
 def test_training_stops_when_it_gets_no_better():

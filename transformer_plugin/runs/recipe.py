@@ -7,6 +7,7 @@ import itertools
 import os
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from ..exit_status import INTERRUPTED
@@ -75,7 +76,7 @@ class Recipe:
         last = commands[-1]
         assert last.output is not None
         self._lock_data(locks)
-        settings = {"commands": [self._movable(command.settings) for command in commands]}
+        settings = {"commands": [self._movable(command).settings for command in commands]}
         try:
             done_file = DoneFile(self.folder, last.stage, settings, last.inputs, last.ignored)
         except FileNotFoundError as error:
@@ -100,11 +101,20 @@ class Recipe:
             done_file.end([last.output], finished=status == 0)
         return status
 
-    def _movable(self, line: str) -> str:
-        """A command line that stays the same when the folders move."""
-        for folder, name in ((self.folder, "RUN_DIR"), (self.data, "DATA_DIR"), (_REPO, "REPO")):
-            line = line.replace(f"{folder}/", f"{name}/")
-        return line
+    def _movable(self, command: Command) -> Command:
+        """The command as it stays when the folders move."""
+
+        def moved(text: str) -> str:
+            for folder, name in (
+                (self.folder, "RUN_DIR"),
+                (self.data, "DATA_DIR"),
+                (_REPO, "REPO"),
+            ):
+                text = text.replace(f"{folder}/", f"{name}/")
+            return text
+
+        log, stdout = (path and Path(moved(str(path))) for path in (command.log, command.stdout))
+        return replace(command, words=[*map(moved, command.words)], log=log, stdout=stdout)
 
     def _run(self, commands: list[Command]) -> int:
         name = commands[-1].stage
