@@ -160,6 +160,9 @@ def main() -> None:
     parser.add_argument(
         "--workers", type=int, default=all_cores(), help="processes (default: one per core)"
     )
+    parser.add_argument(
+        "--run", type=Path, help="folder whose checkpoints keep --output from being replaced"
+    )
     args = parser.parse_args()
     check_languages(args.source, args.target)
     if args.workers < 1:
@@ -180,6 +183,8 @@ def main() -> None:
         work=lambda folder: binarise(
             args.input, models, *languages, args.workers, folder, args.dictionaries
         ),
+        needed="dict.*.txt",
+        run=args.run,
     )
 
 

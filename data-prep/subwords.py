@@ -151,6 +151,9 @@ def main() -> None:
         "--workers", type=int, default=all_cores(), help="processes (default: one per core)"
     )
     parser.add_argument("--copy", type=Path, help="folder of the subword model of another run")
+    parser.add_argument(
+        "--run", type=Path, help="folder whose checkpoints keep --output from being replaced"
+    )
     args = parser.parse_args()
     check_languages(args.source, args.target)
     if args.copy:
@@ -160,6 +163,8 @@ def main() -> None:
             inputs=model_files(args.copy),
             settings={"copied": True},
             work=lambda folder: [shutil.copy(file, folder) for file in model_files(args.copy)],
+            needed="*",
+            run=args.run,
         )
         return
     size = {"sentencepiece": args.vocab_size, "moses-bpe": args.merges}.get(args.kind)
@@ -175,6 +180,8 @@ def main() -> None:
         inputs=texts,
         settings={"kind": args.kind, "size": size, "sentencepiece": sentencepiece.__version__},
         work=lambda folder: learn(texts, args.kind, size, args.workers, folder),
+        needed="*",
+        run=args.run,
     )
 
 

@@ -37,17 +37,18 @@ step() {
         python3 "$REPO/data-prep/$1.py" "${@:2}" --source "$SOURCE" --target "$TARGET"
 }
 
+step_of_model() { step "$@" --run "$RUN_DIR"; }  # which stops where trained models need its output
 if [[ -n $TREEBANK ]]; then
     [[ -z $BASE ]] || die "BASE is set: parsers are not fine-tuned by recipes/prepare.sh"
     [[ -n $TREES ]] || die "TREES is not set: name the folder or the archive of the treebank"
     raw=$DATA_DIR/raw
     step trees "$TREEBANK" --input "$TREES" --output "$raw" --substitutions "$SUBSTITUTIONS" \
         ${EXTRA[@]+"${EXTRA[@]}"}
-    step subwords --input "$raw" --output "$DATA_DIR/subwords" --side source \
+    step_of_model subwords --input "$raw" --output "$DATA_DIR/subwords" --side source \
         --vocab-size "$VOCAB_SIZE" ${workers[@]+"${workers[@]}"}
-    step subwords --input "$raw" --output "$DATA_DIR/subwords-target" --side target --kind words \
+    step_of_model subwords --input "$raw" --output "$DATA_DIR/subwords-target" --side target --kind words \
         ${workers[@]+"${workers[@]}"}
-    step binarise --input "$raw" --model "$DATA_DIR/subwords" \
+    step_of_model binarise --input "$raw" --model "$DATA_DIR/subwords" \
         --target-model "$DATA_DIR/subwords-target" --output "$DATA_DIR/data-bin" \
         ${workers[@]+"${workers[@]}"}
     perform
@@ -66,9 +67,9 @@ step clean --input "$DATA_DIR/raw" --output "$DATA_DIR/clean" ${form[@]+"${form[
     --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" ${workers[@]+"${workers[@]}"} \
     ${EXTRA[@]+"${EXTRA[@]}"}
 copied=(${BASE:+--copy "$BASE_DATA/subwords"}) known=(${BASE:+--dictionaries "$BASE_DATA/data-bin"})
-step subwords --input "$DATA_DIR/clean" --output "$DATA_DIR/subwords" --kind "$SUBWORDS" \
+step_of_model subwords --input "$DATA_DIR/clean" --output "$DATA_DIR/subwords" --kind "$SUBWORDS" \
     --vocab-size "$VOCAB_SIZE" --merges "$MERGES" ${workers[@]+"${workers[@]}"} \
     ${copied[@]+"${copied[@]}"}
-step binarise --input "$DATA_DIR/clean" --model "$DATA_DIR/subwords" --output "$DATA_DIR/data-bin" \
+step_of_model binarise --input "$DATA_DIR/clean" --model "$DATA_DIR/subwords" --output "$DATA_DIR/data-bin" \
     ${workers[@]+"${workers[@]}"} ${known[@]+"${known[@]}"}
 perform

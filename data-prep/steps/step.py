@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from steps.dependants import check_dependants
 from steps.errors import BadInput
 from transformer_plugin.files import atomic_folder, remove_unfinished, shown_path
 from transformer_plugin.lock import DATA_LOCK, file_lock
@@ -26,6 +27,8 @@ def run_step(
     settings: dict[str, Any],
     work: Callable[[Path], None],
     reads: Sequence[Path] = (),
+    needed: str = "",
+    run: Path | None = None,
 ) -> None:
     """Fill the folder `output` with `work(temporary_folder)`, unless already done.
 
@@ -37,6 +40,8 @@ def run_step(
     Args:
         inputs: files, recorded by name and contents.
         reads: further files, which `settings` stand for.
+        needed: pattern of the files that trained models need: they are not replaced by others while
+            there are checkpoints in `run` or beside `output`.
     """
     name, target = output.name, output.resolve()
     for path in inputs:
@@ -67,6 +72,8 @@ def run_step(
         with file_lock(output.parent / DATA_LOCK, holder, PATIENCE):
             with atomic_folder(target) as folder:
                 work(folder)
+                if needed:
+                    check_dependants(output, folder, needed, run)
                 done_file.start([])
             done_file.write(_files(target))
     print(f"[{name}] written to {shown_path(output)}", file=sys.stderr)

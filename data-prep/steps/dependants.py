@@ -1,0 +1,25 @@
+"""Trained models that need the present subwords and dictionaries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from steps.errors import BadInput
+from transformer_plugin.runs.done_file import checksums
+
+
+def check_dependants(output: Path, new: Path, pattern: str, run: Path | None) -> None:
+    """BadInput if the files of the folder `output` that match the pattern are others than those of
+    `new`, which is to replace it, and there are checkpoints in `run` or beside `output`."""
+    former = checksums(sorted(output.glob(pattern)))
+    if not former or former == checksums(sorted(new.glob(pattern))):
+        return
+    for folder in (run, output.parent):
+        found = sorted(folder.rglob("checkpoints/checkpoint*.pt")) if folder else []
+        if found:
+            folders = ", ".join(sorted({str(path.parent) for path in found}))
+            raise BadInput(
+                f"{output} would be replaced by other files, and the checkpoints in {folders}"
+                " can be used only with the present ones: move these checkpoints elsewhere, or set"
+                " RUNS (and DATA_DIR, if it is set) to another folder"
+            )
