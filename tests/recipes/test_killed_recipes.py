@@ -137,6 +137,16 @@ def test_training_that_fails_after_a_signal_has_not_saved(tmp_path, message, sta
     assert ("was stopped by SIGTERM" in output) == (expected == 85)
 
 
+def test_a_log_goes_on_after_a_kill_before_the_last_checkpoint_was_copied(tmp_path):
+    folder = tmp_path / "runs/toy"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "checkpoints/checkpoint1.pt").touch()
+    (folder / "train.log").write_text("before\n")
+    process = training(tmp_path, **recipes(tmp_path, fairseq_train=TRAIN))
+    assert process.communicate(timeout=60)[0] and process.returncode == 0
+    assert (folder / "train.log").read_text() == "before\nbegins\nends\n"
+
+
 def test_no_stage_begins_after_an_interruption(tmp_path):
     """A signal that comes before the first command has started."""
     env = recipes(tmp_path, fairseq_train=TRAIN)

@@ -50,8 +50,11 @@ class Command:
 
     @property
     def continues(self) -> bool:
-        """Whether there is an output to continue from."""
-        return self.resumes and self.output is not None and self.output.exists()
+        """Whether there is an output to continue from: training may have saved another checkpoint
+        and been killed before it was copied to the last one."""
+        if not self.resumes or self.output is None:
+            return False
+        return self.output.exists() or any(self.output.parent.glob("checkpoint*[0-9].pt"))
 
     @property
     def line(self) -> str:
