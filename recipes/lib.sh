@@ -59,8 +59,8 @@ perform() {
         ${flags[@]+"${flags[@]}"} ${PLAN[@]+"${PLAN[@]}"}
 }
 
-# activate: put the repository's .venv first on PATH, unless an environment is active; conda's counts if
-# the plugin is installed there (its base is often active).
+# activate: put the repository's .venv first on PATH, unless an environment is active. A conda environment
+# counts only if the plugin is installed in it, because conda's base is often active.
 activate() {
     local tool conda=${CONDA_PREFIX:-/nowhere}/bin
     [[ -x $conda/fairseq-train && -x $conda/transformer-plugin ]] || conda=

@@ -37,7 +37,7 @@ step() {
         python3 "$REPO/data-prep/$1.py" "${@:2}" --source "$SOURCE" --target "$TARGET"
 }
 
-step_of_model() { step "$@" --run "$RUN_DIR"; }  # which stops where trained models need its output
+step_of_model() { step "$@" --run "$RUNS/$EXPERIMENT"; }  # which stops where trained models need its output
 if [[ -n $TREEBANK ]]; then
     [[ -z $BASE ]] || die "BASE is set: parsers are not fine-tuned by recipes/prepare.sh"
     [[ -n $TREES ]] || die "TREES is not set: name the folder or the archive of the treebank"

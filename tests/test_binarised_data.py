@@ -38,6 +38,18 @@ def test_later_folders_need_no_dictionaries(shards, tmp_path):
     start(shards, tmp_path).load_dataset("train", epoch=2)
 
 
+def test_later_folders_have_no_other_dictionaries(shards):
+    """Their numbers would mean other words from the second epoch on."""
+    first, second = shards
+    for path in first.glob("dict.*"):
+        shutil.copy(path, second)
+    binarised_data.check_data(f"{first}:{second}", None, None)
+    with (second / "dict.de.txt").open("a") as file:
+        file.write("more 1\n")
+    with pytest.raises(Refusal, match=f"{second}/dict.de.txt differs from {first}/dict.de.txt"):
+        binarised_data.check_data(f"{first}:{second}", None, None)
+
+
 def test_the_folder_of_the_epoch_is_checked(shards, tmp_path):
     set_a_symbol(shards[1], 5000)
     task = start(shards, tmp_path)

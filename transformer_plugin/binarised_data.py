@@ -119,5 +119,11 @@ def check_data(data: str, source: str | None, target: str | None) -> None:
         dictionary = first / f"dict.{language}.txt"
         if not dictionary.is_file():
             raise FileNotFoundError(f"{dictionary}: no such dictionary; {prepare}")
+        for other in (path / dictionary.name for path in folders[1:]):
+            if other.is_file() and checksum(other) != checksum(dictionary):
+                raise Refusal(
+                    f"{other} differs from {dictionary}, which fairseq uses for all folders:"
+                    f" binarise {other.parent} with the dictionaries of {first}"
+                )
     for path in folders:
         check_checksums(path)

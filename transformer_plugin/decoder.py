@@ -34,7 +34,7 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
         if cls.forward is not VaswaniDecoder.forward and cls.decode is Decoder.decode:
             raise TypeError(
                 f"{cls.__name__} overrides forward, which training and search do not call: override"
-                " decode or through_layers, which forward calls too"
+                " decode, which forward calls too"
             )
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from pathlib import Path
 
 from steps.errors import BadInput
@@ -10,16 +11,19 @@ from transformer_plugin.runs.done_file import checksums
 
 def check_dependants(output: Path, new: Path, pattern: str, run: Path | None) -> None:
     """BadInput if the files of the folder `output` that match the pattern are others than those of
-    `new`, which is to replace it, and there are checkpoints in `run` or beside `output`."""
+    `new`, which is to replace it, and there are checkpoints in `run` or beside `output`; without a
+    `run` none are looked for."""
     former = checksums(sorted(output.glob(pattern)))
     if not former or former == checksums(sorted(new.glob(pattern))):
         return
-    for folder in (run, output.parent):
-        found = sorted(folder.rglob("checkpoints/checkpoint*.pt")) if folder else []
+    for folder in (run, output.parent) if run else ():
+        checkpoints = f"{glob.escape(str(folder))}/**/checkpoints/checkpoint*.pt"
+        found = glob.glob(checkpoints, recursive=True)  # follows links, unlike rglob
         if found:
-            folders = ", ".join(sorted({str(path.parent) for path in found}))
+            folders = ", ".join(sorted({str(Path(path).parent) for path in found}))
             raise BadInput(
                 f"{output} would be replaced by other files, and the checkpoints in {folders}"
-                " can be used only with the present ones: move these checkpoints elsewhere, or set"
-                " RUNS (and DATA_DIR, if it is set) to another folder"
+                " can be used only with the present ones: prepare again with text and settings as"
+                " they were (raw/ and clean/ are the new ones now), or move these checkpoints"
+                " elsewhere, or set RUNS (and DATA_DIR, if it is set) to another folder"
             )

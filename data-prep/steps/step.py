@@ -57,7 +57,7 @@ def run_step(
     lock = output.parent / ".done" / f"{name}.lock"
     holder = f"the step that writes {output}"
     done_file = DoneFile(output.parent, name, settings, inputs)
-    if _is_done(done_file, target):  # also where nothing can be written, the lock neither
+    if _is_done(done_file, target):  # needs no lock, so it works on a read-only disk
         return
     with file_lock(lock, holder, PATIENCE):
         if _is_done(done_file, target):  # by another process, meanwhile

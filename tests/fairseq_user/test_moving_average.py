@@ -70,6 +70,7 @@ def test_it_starts_from_the_weights_of_a_checkpoint_without_one(tmp_path, precis
     state["extra_state"]["train_iterator"] = {"epoch": 1, "iterations_in_epoch": 3, "version": 2}
     torch.save(state, path)
 
+    caplog.set_level("INFO", "transformer_plugin")
     average = ("--store-ema", "--ema-decay", DECAY, "--restore-file", path)
     trainer, (batch, *_) = build_trainer(tmp_path / "new", *flags, *average)
     checkpoint_utils.load_checkpoint(trainer.cfg.checkpoint, trainer)

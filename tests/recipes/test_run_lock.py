@@ -11,7 +11,7 @@ import pytest
 from fake_programs import recipes
 from recipe_environment import REPO
 
-from transformer_plugin.lock import file_lock
+from transformer_plugin.lock import DATA_LOCK, file_lock
 from transformer_plugin.runs.done_file import checksums
 from transformer_plugin.runs.recipe import PATIENCE
 
@@ -129,7 +129,7 @@ def test_a_preparation_waits_for_another(tmp_path, env):
     for name in ("fetch", "clean", "subwords", "binarise"):
         (tmp_path / f"data-prep/{name}.py").touch()
     lock = tmp_path / "runs/toy/.done/prepare.lock"
-    with file_lock(lock, "the first"):
+    with file_lock(lock, "the first"), file_lock(tmp_path / "runs/toy" / DATA_LOCK, "a step"):
         told, waiting = (start(tmp_path, env, "prepare", SYSTEM=s) for s in ("lstm", "convs2s"))
         message = f"[toy] waiting: {lock}: locked by the first (process {os.getpid()} on"
         for process in (told, waiting):

@@ -1,5 +1,6 @@
 """What a run takes from a checkpoint beside the weights depends on whether it saved it itself."""
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -84,14 +85,22 @@ def test_nor_one_that_is_higher_because_of_a_flag(old, losses, flag, value):
     train(continued(old, flag, value), losses, NEW)
 
 
+def test_nor_one_that_is_higher_after_a_copied_checkpoint(old, tmp_path, losses):
+    (tmp_path / "new").mkdir()
+    shutil.copy(last(old), tmp_path / "new")
+    words = ("--save-dir", tmp_path / "new")
+    train(started(tmp_path / "new", *words, data=old.cfg.task.data), losses, NEW)
+
+
 def test_nor_one_that_is_higher_on_other_data(old, losses, tmp_path):
     other, _ = build_trainer(tmp_path / "other")
     train(continued(old, data=other.cfg.task.data), losses, NEW)
 
 
-def test_one_that_is_higher_in_the_same_run_is(old, losses):
+@pytest.mark.parametrize("flags", [(), ("--on-divergence", "rollback")])
+def test_one_that_is_higher_in_the_same_run_is(old, losses, flags):
     with pytest.raises(SystemExit, match="the loss has been rising since update"):
-        train(continued(old), losses, [4.2] * 300)
+        train(continued(old, *flags), losses, [4.2] * 300)
     assert len(losses) > 300 - PATIENCE - 200
 
 
@@ -104,3 +113,22 @@ def test_other_frozen_parameters_are_named_in_a_line(old, tmp_path):
     with pytest.raises(CheckpointError, match=f"{last(old)}: {message}"):
         trainer.load_checkpoint(last(old))
     trainer.load_checkpoint(last(old), reset_optimizer=True)
+
+
+def test_as_many_other_parameters_are_named_too(tmp_path):
+    """torch loads the moments of one matrix for another; --fp16 has a single vector of all."""
+    folders = []
+    for name, frozen in (("old", "fc1"), ("new", "fc2")):
+        trainer, batches = build_trainer(tmp_path / name)
+        layer = trainer.model.encoder.layers[0].feed_forward
+        dict(zip(("fc1", "fc2"), layer.children(), strict=True))[frozen].requires_grad_(False)
+        trainer._build_optimizer()
+        folders.append(trainer)
+    old, new = folders
+    for batch in batches:
+        old.train_step([batch])
+    old.consolidate_optimizer()
+    path = str(tmp_path / "checkpoint.pt")
+    old.save_checkpoint(path, {"train_iterator": EPOCH_1.state_dict()})
+    with pytest.raises(CheckpointError, match=f"{path}: the run trained other parameters"):
+        new.load_checkpoint(path)

@@ -1,7 +1,7 @@
 """A save whose copy to checkpoint_last.pt failed: the run resumes from the newer file."""
 
-import os
 import shutil
+import time
 
 import pytest
 import torch
@@ -28,15 +28,14 @@ def state(data, tmp_path_factory):
 
 @pytest.fixture
 def write(tmp_path, state):
-    """write(name, updates) writes a checkpoint; each is a second newer than the one before."""
-    seconds = iter(range(100))
+    """write(name, updates) writes a checkpoint; each is newer than the one before."""
 
     def write_checkpoint(name, updates, save_dir=tmp_path, optimizer=True):
         state["cfg"]["checkpoint"]["save_dir"] = str(save_dir)
         state["optimizer_history"][-1]["num_updates"] = updates
         path, without = tmp_path / name, {} if optimizer else {"last_optimizer_state": None}
         torch.save(state | without, path)
-        os.utime(path, (at := next(seconds), at))
+        time.sleep(0.02)  # more than a tick of the file system's clock
         return path
 
     return write_checkpoint
@@ -80,7 +79,9 @@ def test_others_are_not_taken(tmp_path, write):
 def test_training_resumes_from_it(data, tmp_path):
     folder = tmp_path / "run"
     train(data, folder, *FLAGS)
-    shutil.copy2(folder / "checkpoint_1_6.pt", folder / "checkpoint_last.pt")  # as a killed copy
+    shutil.copy(folder / "checkpoint_1_6.pt", folder / "checkpoint_last.pt")
+    time.sleep(0.02)
+    (folder / "checkpoint_1_8.pt").touch()  # saved later, and its copy was killed
     done = train(data, folder, *FLAGS, "--no-save", "--max-update", 9)
     assert f"Loaded checkpoint {folder}/checkpoint_1_8.pt (epoch 1 @ 8 updates)" in done.stdout
     done = train(data, folder, *FLAGS, "--no-save", "--reset-meters")

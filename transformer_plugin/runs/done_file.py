@@ -90,7 +90,7 @@ class DoneFile:
         if the outputs are, and the stage failed, or found nothing left to do."""
         record, before = self._before
         now = _checksums_of_existing(outputs)
-        if now == before and (not finished or self._changes_of(record)):
+        if self.found_nothing_to_do(outputs) if finished else now == before:
             self._save(record)
         elif finished:
             self._save(self._wanted | {"outputs": now})

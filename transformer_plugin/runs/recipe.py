@@ -64,12 +64,13 @@ class Recipe:
         with ExitStack() as of_stage:
             if commands[-1].prepares:
                 self._lock(self.data / ".done" / "prepare.lock", of_stage, waits=True)
-            self._tell_start(commands)
+            if not self.supervisor.interrupted:
+                self._tell_start(commands)
             status = self._run(commands)
             if status == 0:
                 self._record(commands, status)
-            if commands[-1].prepares:  # before others may prepare
-                self._lock_data(locks)
+                if commands[-1].prepares:  # before others may prepare
+                    self._lock_data(locks)
         return status
 
     def _perform_unless_done(self, commands: list[Command], locks: ExitStack) -> int:

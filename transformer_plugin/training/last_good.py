@@ -14,7 +14,8 @@ from typing import Any
 
 from ..checkpoint_error import CheckpointError, DamagedCheckpoint
 from ..checkpoints.num_updates import num_updates
-from ..checkpoints.safe_loading import damaged_part, load, load_header
+from ..checkpoints.safe_loading import damaged_part, load
+from .same_run import was_saved_here
 
 logger = logging.getLogger(__name__)
 _OF_EPOCH_OR_INTERVAL = re.compile(r"^checkpoint(_\d+_)?\d+\.pt$")
@@ -63,12 +64,13 @@ def saved_after(last: Path) -> tuple[int, Path] | None:
         saved = finished_updates(last, check_weights=False)
         if saved is None:
             return None
-        written, done = last.stat().st_mtime_ns, saved
+        at = last.lstat()  # a file that is moved or copied with its old time has a new ctime
+        written, done = max(at.st_mtime_ns, at.st_ctime_ns), saved
     named = (p for p in last.parent.glob("checkpoint*.pt") if _OF_EPOCH_OR_INTERVAL.search(p.name))
     later = [path for path in named if path.stat().st_mtime_ns > written]
     counted = [(finished_updates(path, check_weights=False), path) for path in later]
     newer = [(n, path) for n, path in counted if n is not None and n > done]
-    own = (each for each in sorted(newer, reverse=True) if _was_saved_here(each[1]))
+    own = (each for each in sorted(newer, reverse=True) if was_saved_here(each[1]))
     return next((each for each in own if not _set_aside_if_broken(each[1])), None)
 
 
@@ -82,12 +84,6 @@ def finished_updates(path: Path, check_weights: bool = True) -> int | None:
         return num_updates(state)
     except (CheckpointError, OSError, LookupError, AttributeError, TypeError):
         return None
-
-
-def _was_saved_here(path: Path) -> bool:
-    """Whether the run that saved a checkpoint has its folder for ``--save-dir``."""
-    settings = (load_header(path).get("cfg") or {}).get("checkpoint") or {}
-    return Path(settings.get("save_dir") or "").resolve() == path.parent.resolve()
 
 
 def set_aside(path: Path, why: str) -> Path:

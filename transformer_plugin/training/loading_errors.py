@@ -14,6 +14,7 @@ from ..checkpoints.safe_loading import load
 from .fine_tuning import check_model
 
 _OTHER_SIZE = "doesn't match the size of optimizer's group"  # in the message of torch's ValueError
+_REMEDY = "give --reset-optimizer once, or start in another --save-dir with --finetune-from-model"
 
 
 @contextlib.contextmanager
@@ -22,6 +23,7 @@ def explained(filename: str, trainer: Trainer) -> Iterator[None]:
     line."""
     try:
         yield
+        _check_moments(filename, trainer)
     except (CheckpointError, OSError):
         raise
     except SystemExit as error:
@@ -34,11 +36,24 @@ def explained(filename: str, trainer: Trainer) -> Iterator[None]:
             trained = load(filename)["last_optimizer_state"]["param_groups"]
             raise CheckpointError(
                 f"{filename}: the run trained {_parameters(trained)} parameters, the model now has"
-                f" {_parameters(trainer.optimizer.param_groups)} trainable ones: give"
-                " --reset-optimizer once, or start in another --save-dir with --finetune-from-model"
+                f" {_parameters(trainer.optimizer.param_groups)} trainable ones: {_REMEDY}"
             ) from None
         with reported_in_one_line(filename):
             raise
+
+
+def _check_moments(filename: str, trainer: Trainer) -> None:
+    """Compares the shapes of weights and their moments, which torch loads whatever their shape: in
+    --fp16 all trainable weights are one vector."""
+    optimizer = trainer.optimizer.optimizer
+    for group in optimizer.param_groups:
+        for weight in group["params"]:
+            moment = optimizer.state.get(weight, {}).get("exp_avg")
+            if moment is not None and moment.shape != weight.shape:
+                raise CheckpointError(
+                    f"{filename}: the run trained other parameters than those that are trainable"
+                    f" now: {_REMEDY}"
+                )
 
 
 def _parameters(groups: list[dict[str, Any]]) -> int:

@@ -49,8 +49,10 @@ def average_from_weights(trainer: Trainer, filename: str) -> Iterator[None]:
         yield
         return
     settings.store_ema = False
-    yield
-    settings.store_ema = True
+    try:
+        yield
+    finally:
+        settings.store_ema = True
     logger.info("%s holds no moving average: --store-ema starts from its weights", filename)
     model = trainer.get_model()
     masters = master_weights(trainer.optimizer, model)

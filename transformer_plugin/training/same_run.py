@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from ..checkpoints.safe_loading import load_header
 
-_SETTING_THE_LOSS = ("task", "model", "criterion")  # sections with the data, dropout and smoothing
+_SETTING_THE_LOSS = ("model", "criterion")  # sections with dropout and label smoothing
 
 
 def resumes(settings: Any) -> bool:
@@ -29,8 +29,14 @@ def continues_itself(path: str, settings: Any) -> bool:
         path: of the checkpoint.
         settings: as in ``resumes``.
     """
-    is_own = Path(path).parent.resolve() == Path(settings.save_dir).resolve()
-    return is_own and not settings.reset_dataloader
+    return was_saved_here(Path(path)) and not settings.reset_dataloader
+
+
+def was_saved_here(path: Path) -> bool:
+    """Whether the run that saved a checkpoint has its folder for ``--save-dir``; it may be a copy
+    of another run's."""
+    settings = (load_header(path).get("cfg") or {}).get("checkpoint") or {}
+    return Path(settings.get("save_dir") or "").resolve() == path.parent.resolve()
 
 
 def has_same_loss(path: str, cfg: Any) -> bool:
@@ -44,4 +50,6 @@ def has_same_loss(path: str, cfg: Any) -> bool:
     before = load_header(Path(path)).get("cfg") or {}
     now = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
     assert isinstance(now, dict)
-    return all(before.get(section) == now[section] for section in _SETTING_THE_LOSS)
+    data = [(cfg.get("task") or {}).get("data") for cfg in (before, now)]
+    same_settings = all(before.get(name) == now[name] for name in _SETTING_THE_LOSS)
+    return data[0] == data[1] and same_settings

@@ -40,10 +40,12 @@ def main(args: argparse.Namespace) -> None:
     """
     if args.buffer is not None and args.buffer < 1:
         raise ValueError("--buffer must be at least 1")
-    if args.output:
-        check_target(args.output)
-    else:
+    if not args.output:
         check_output()
+    elif args.output.is_dir():
+        raise IsADirectoryError(f"{args.output} is a folder: give a file with --output")
+    else:
+        check_target(args.output)
     name = str(args.input or "standard input")
     with open_input(args.input) as lines:
         translator = load_translator(args)
