@@ -5,18 +5,46 @@ from __future__ import annotations
 import pytest
 from corpus_files import files_of, leftovers
 
+from steps.dependants import check_dependants
+from steps.errors import BadInput
 
-@pytest.mark.parametrize("place", ["toy", "toy/lstm", "toy/seeds/seed1", "toy/elsewhere/toy"])
-def test_what_trained_models_need_is_not_replaced(prepare, clean_text, tmp_path, place):
+
+@pytest.fixture
+def folders(tmp_path):
+    """The subwords of a run, and others that are to replace them."""
+    found = []
+    for place, text in (("runs/toy/subwords", "old"), ("new", "new")):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "joint.model").write_text(text)
+        found.append(tmp_path / place)
+    return found
+
+
+@pytest.mark.parametrize("place", ["toy", "toy/lstm", "toy/seeds/seed1", "toy/linked/seed1"])
+def test_checkpoints_are_found_wherever_runs_have_them(folders, tmp_path, place):
+    runs = tmp_path / "runs"
+    (tmp_path / "disk").mkdir()
+    (runs / "toy/linked").symlink_to(tmp_path / "disk")
+    checkpoints = runs / place / "checkpoints"
+    checkpoints.mkdir(parents=True)
+    (checkpoints / "checkpoint_last.pt").touch()
+    for run in (runs / "toy", tmp_path / "elsewhere"):  # below the run, or beside its data
+        with pytest.raises(BadInput, match=f"the checkpoints in {checkpoints} can be used only"):
+            check_dependants(*folders, "*", run)
+    check_dependants(*folders, "dict.*", runs / "toy")  # none of these is replaced
+    check_dependants(*folders, "*", None)
+    (folders[1] / "joint.model").write_text("old")
+    check_dependants(*folders, "*", runs / "toy")
+
+
+def test_what_trained_models_need_is_not_replaced(prepare, clean_text, tmp_path):
     runs = tmp_path / "runs"
     own = {name.upper(): str(clean_text / name) for name in ("train", "valid", "test")}
-    knobs = own | {"VOCAB_SIZE": "60", "DATA_DIR": str(runs / "toy")}
-    if "elsewhere" in place:  # the run does not lie below its data
-        knobs["RUNS"] = str(tmp_path / "elsewhere")
-        place = tmp_path / "elsewhere/toy"
+    elsewhere = tmp_path / "elsewhere"  # the run does not lie below its data
+    knobs = {"VOCAB_SIZE": "60", "DATA_DIR": str(runs / "toy"), "RUNS": str(elsewhere), **own}
     first = prepare("toy", **knobs)
     assert first.returncode == 0, first.stderr
-    checkpoints = runs / place / "checkpoints"
+    checkpoints = elsewhere / "toy/checkpoints"
     checkpoints.mkdir(parents=True)
     (checkpoints / "checkpoint_last.pt").touch()
 
