@@ -67,3 +67,19 @@ def test_a_scale_that_is_learned_goes_by_the_plain_function():
     assert torch.equal(context, attention.plain(q, k, v, score)[0])
     context.sum().backward()
     assert score.scale.grad is not None
+
+
+@pytest.mark.parametrize(
+    "allowed", [torch.tensor([True, False, True]), torch.tensor(True), torch.zeros(3, 3).double()]
+)
+def test_masks_that_sdpa_does_not_take(allowed):
+    q, k, v = torch.randn(3, 2, 2, 3, 8)
+    score = AttentionScore("scaled_dot", 2, 8)
+    found, expected = (f(q, k, v, score, allowed)[0] for f in (attention, attention.plain))
+    torch.testing.assert_close(found, expected)
+
+
+def test_the_type_under_autocast_is_that_of_the_queries():
+    q, k, v = torch.randn(3, 2, 2, 3, 8)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert attention(q, k, v, AttentionScore("scaled_dot", 2, 8))[0].dtype == torch.float32

@@ -119,3 +119,12 @@ def test_gnmt_penalty_is_equation_14():
 def test_unknown_stop_rule_is_refused():
     with pytest.raises(ValueError, match="bound or first-finished"):
         beam_search(Table(8, 0), torch.tensor([3]), rules(2, stop_rule="never"))
+
+
+@pytest.mark.parametrize("prefix", [None, torch.tensor([[4, 5]])])
+def test_an_unknown_word_may_cost_infinitely_much(prefix):
+    """No hypothesis has it, and those at their maximum length stay."""
+    for penalty in (1e9, math.inf):
+        options = rules(3, unknown_penalty=penalty)
+        (found,) = beam_search(Table(7, 1), torch.tensor([5]), options, prefix)
+        assert len(found) == 3 and not any(UNK in h.tokens.tolist() for h in found)

@@ -161,7 +161,7 @@ class _ChunkedLoss(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         device = features.device.type
         dtype = product_type(weight)
-        if torch.is_autocast_enabled(device):
+        if torch.is_autocast_enabled(device) and dtype != torch.float64:
             dtype = torch.get_autocast_dtype(device)
 
         with torch.autocast(device, enabled=False):

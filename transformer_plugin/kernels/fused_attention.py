@@ -35,6 +35,7 @@ def _supports(
         and isinstance(score.scale, float)
         and q.dtype == k.dtype == v.dtype
         and (q.is_cuda or q.dtype != torch.bfloat16)
+        and (allowed is None or (allowed.dim() > 1 and allowed.dtype in (torch.bool, q.dtype)))
     )
 
 
@@ -49,12 +50,12 @@ def fused_attention(
     need_weights: bool = False,
 ) -> tuple[Tensor, None]:
     """See ``attention``. Uses torch's SDPA."""
-    q = score.transform(q)
+    dtype, q = q.dtype, score.transform(q)
     with _without_cudnn() if q.is_cuda else contextlib.nullcontext():
         context = F.scaled_dot_product_attention(
             q, k, v, allowed, dropout_p=rate, scale=score.scale
         )
-    return context, None
+    return context.to(dtype), None
 
 
 @contextlib.contextmanager

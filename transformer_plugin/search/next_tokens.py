@@ -48,6 +48,11 @@ class Rules:
             biases[self.eos] = -math.inf
         return biases
 
+    def unknown_penalties(self, tokens: Tensor) -> Tensor:
+        """What is subtracted from the log-probability of each token; it may be infinite."""
+        penalties = torch.zeros_like(tokens, dtype=torch.float32)
+        return penalties.masked_fill(tokens.eq(self.unk), self.unknown_penalty)
+
 
 def likeliest_tokens(
     rules: Rules, scorer: Scorer, tokens: Tensor, step: int, forced: Tensor | None
@@ -73,7 +78,7 @@ def likeliest_tokens(
         parts.append((found, classes, forced_log_p))
     top, classes, forced_log_p = (torch.cat(part) for part in zip(*parts, strict=True))
     if forced is not None:
-        forced_log_p -= rules.unknown_penalty * asked.eq(rules.unk)
+        forced_log_p -= rules.unknown_penalties(asked)
     shape = (*tokens.shape, -1)
     return top.view(shape).float(), classes.view(shape), forced_log_p.view(tokens.shape).float()
 
@@ -102,7 +107,7 @@ def drawn_tokens(
     log_probs, classes, forced_log_p = (torch.cat(part) for part in zip(*parts, strict=True))
     if forced is not None:
         is_forced = forced.ge(0).repeat_interleave(tokens.size(1)).unsqueeze(1)
-        forced_log_p -= rules.unknown_penalty * asked.eq(rules.unk).unsqueeze(1)
+        forced_log_p -= rules.unknown_penalties(asked).unsqueeze(1)
         log_probs = torch.where(is_forced, forced_log_p, log_probs)
         classes = torch.where(is_forced, asked.unsqueeze(1), classes)
     shape = (*tokens.shape, number)

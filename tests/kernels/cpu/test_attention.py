@@ -195,3 +195,18 @@ def test_what_it_cannot_do_goes_by_torch(causal, encoder_decoder, monkeypatch):
         assert output(**fields).isfinite().all()
     if not encoder_decoder:
         assert output(window=3).isfinite().all()
+
+
+@torch.no_grad()
+def test_sources_that_do_not_fit_the_targets_go_by_the_plain_function():
+    """One source for all targets, which is broadcast; and one whose end is missing."""
+    attention = MultiHeadAttention(64, 4, encoder_decoder=True)
+    targets, source = (Packing.of_lengths(torch.tensor(n), max(n)) for n in ([3, 2, 3], [5]))
+    rows, memory = torch.randn(8, 64), torch.randn(5, 64)
+    found, _ = attention(rows, WholeSentences(targets, False, memory, source))
+    thrice = Packing.of_lengths(torch.tensor(3 * [5]), 5)
+    expected, _ = attention(rows, WholeSentences(targets, False, memory.repeat(3, 1), thrice))
+    torch.testing.assert_close(found, expected)
+    with pytest.raises(RuntimeError, match="shape"):
+        attention(rows[:3], WholeSentences(Packing.of_lengths(torch.tensor([3]), 3), False,
+                                           memory[:4], source))  # fmt: skip

@@ -149,3 +149,11 @@ def test_a_decoder_has_it_unless_weights_or_gradients_are_wanted(build):
         assert isinstance(start()._cache, TableCache)
         assert isinstance(start(need_weights=True)._cache, KVCache)
     assert isinstance(start()._cache, KVCache)
+
+
+def test_lengths_that_share_their_memory(build):
+    decoder, memory = build(d_model=64).eval().decoder, torch.randn(14, 64)
+    packing = Packing.of_lengths(torch.tensor([7]).expand(2), 7)
+    with torch.no_grad():
+        states = [f(decoder, memory, packing) for f in (start_decoding, start_decoding.plain)]
+        assert_close(*(state.step(torch.tensor([[5], [6]]))[0] for state in states))

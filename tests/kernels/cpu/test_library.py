@@ -42,3 +42,10 @@ def test_what_the_kernels_cannot_do():
     assert not supported(rows.double())
     assert not supported(rows.to("meta"))
     assert not supported(rows, d_k=8) and not supported(rows, d_v=24)
+
+
+def test_a_tensor_of_another_class_is_left_to_torch():
+    """It may have no memory of its own, as a DTensor; the kernels would read it."""
+    rows = torch.ones(4, 16)
+    assert library.is_supported(rows, 16) == (library.kernels() is not None)
+    assert not library.is_supported(rows.as_subclass(type("Mine", (torch.Tensor,), {})), 16)

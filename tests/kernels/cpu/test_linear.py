@@ -99,3 +99,22 @@ def test_a_weight_that_is_computed_is_computed_once_a_product(training):
             prepare_decoding(layer, 40)
         linear(layer, torch.randn(3, 8))
     assert counted.calls == 1
+
+
+@pytest.mark.parametrize("bias", [torch.arange(96.0)[::2], torch.tensor([0.5]).expand(48)])
+def test_a_bias_that_is_not_contiguous(dtype, bias):
+    layer = nn.Linear(16, 48).to(dtype)
+    layer.bias = nn.Parameter(bias.to(dtype))
+    x = torch.randn(8, 16).to(dtype)
+    torch.testing.assert_close(linear(layer, x), linear.plain(layer, x))
+
+
+def test_weights_of_inference_replace_packed_ones(dtype):
+    """They have no version to compare."""
+    model = nn.Sequential(nn.Linear(48, 48)).to(dtype).requires_grad_(False)
+    x = torch.randn(8, 48).to(dtype)
+    with torch.no_grad():
+        prepare_decoding(model, 8)
+    with torch.inference_mode():
+        model[0].weight = nn.Parameter(torch.ones(48, 48).to(dtype), requires_grad=False)
+        torch.testing.assert_close(linear(model[0], x), linear.plain(model[0], x))

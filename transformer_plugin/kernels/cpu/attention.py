@@ -41,6 +41,9 @@ def _supports(
 ) -> bool:
     return (
         not need_weights
+        and layout.queries.batch_size == layout.keys.batch_size
+        and rows.size(0) == layout.queries.positions.numel()
+        and (memory_rows is None or memory_rows.size(0) == layout.keys.positions.numel())
         and is_equation_1(module)
         and not module.window
         and (memory_rows is None or memory_rows.dtype == rows.dtype)

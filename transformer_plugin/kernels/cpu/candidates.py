@@ -18,6 +18,7 @@ def _supports(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor
     # It considers only the largest logits, so no bias may be positive.
     return (
         logits.is_contiguous()
+        and asked.size(0) == logits.size(0)
         and is_supported(logits)
         and all(bias <= 0 for bias in biases.values())
     )

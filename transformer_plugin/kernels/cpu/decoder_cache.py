@@ -44,6 +44,7 @@ def _supports(
 ) -> bool:
     return (
         not need_weights
+        and memory.size(0) == packing.positions.numel()
         and not torch.is_grad_enabled()
         and not torch.is_autocast_enabled("cpu")
         and decoder.embed_tokens.weight.dtype == memory.dtype
@@ -82,7 +83,7 @@ class TableCache:
     """
 
     def __init__(self, memories: list[Tensor], packing: Packing) -> None:
-        self.lengths = packing.lengths
+        self.lengths = packing.lengths.long().contiguous()
         self.starts = packing.offsets[:-1]  # first row of each sentence
         self.ancestors = torch.empty(packing.batch_size, 1, 0, dtype=torch.int32)  # [B, k, T]
         self.layers = [TableLayerCache(self, memory, packing.max_length) for memory in memories]

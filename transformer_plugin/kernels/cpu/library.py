@@ -12,7 +12,7 @@ from ctypes import byref, c_int64, c_void_p
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ... import processor
 from . import shared_library
@@ -31,7 +31,8 @@ _FLAGS += ["-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno"]
 def is_supported(rows: Tensor, *widths: int) -> bool:
     """Whether the kernels exist and support these rows, with parts of these widths."""
     return (
-        rows.device.type == "cpu"
+        type(rows) in (Tensor, nn.Parameter)  # a subclass may have no memory of its own
+        and rows.device.type == "cpu"
         and rows.dtype in TYPES
         and all(width % LANES == 0 for width in widths)
         and kernels() is not None

@@ -45,7 +45,9 @@ def packed(layer: Linear, x: Tensor) -> Tensor | None:
         return None
     weight = layer.weight
     fits = x.dtype in TYPES if weight.dtype == torch.int8 else x.dtype == weight.dtype
-    is_current = (found.address, found.version) == (weight.data_ptr(), weight._version)
+    is_current = not weight.is_inference() and (  # a tensor of inference has no version
+        (found.address, found.version) == (weight.data_ptr(), weight._version)
+    )
     return found.matrix if fits and is_current else None
 
 
