@@ -22,7 +22,8 @@ def finished_run(tmp_path):
         (tmp_path / folder).mkdir()
     for name, word in (("raw/test.en", "in"), ("raw/test.de", "ref"), ("hypotheses.txt", "out")):
         (tmp_path / name).write_text("".join(f"{word} {i}\n" for i in range(6)))
-    (tmp_path / "data-bin/test.en-de.en.idx").touch()
+    for language in ("en", "de"):
+        (tmp_path / f"data-bin/test.en-de.{language}.idx").touch()
     (tmp_path / "score.json").write_text(json.dumps({"bleu": 87.654, "chrf": 9, "signature": "S"}))
     (tmp_path / "train.log").write_text(
         # 3,000 tokens in 30 s, twice 3,000 in 1 s: 9,000 in 32 s, far from the median
@@ -46,7 +47,7 @@ def test_it_shows_sentences_scores_speed_and_place(finished_run, capsys):
 def test_it_shows_the_set_that_was_translated(finished_run, capsys):
     for language in ("en", "de"):
         (finished_run / f"raw/valid.{language}").write_text("".join(f"v {i}\n" for i in range(6)))
-    (finished_run / "data-bin/valid.en-de.en.idx").touch()
+        (finished_run / f"data-bin/valid.en-de.{language}.idx").touch()
     (finished_run / "generate.log").write_text("Generate valid with beam=4: BLEU4 = 1\n")
     assert main(["summary", str(finished_run)]) == 0
     printed = capsys.readouterr().out
@@ -94,11 +95,12 @@ def test_an_unfinished_run_is_named(finished_run, capsys):
     assert missing in capsys.readouterr().err
 
 
-def test_languages_may_have_hyphens(finished_run, capsys):
-    (finished_run / "data-bin/test.en-de.en.idx").unlink()
-    for name in ("test.en-zh-CN.en.idx", "test.en-zh-CN.zh-CN.idx"):
-        (finished_run / "data-bin" / name).touch()
-    (finished_run / "raw/test.de").rename(finished_run / "raw/test.zh-CN")
+@pytest.mark.parametrize("source, target", [("en", "zh-CN"), ("pt-BR", "pt")])
+def test_languages_may_have_hyphens(finished_run, capsys, source, target):
+    for old, new in (("en", source), ("de", target)):
+        (finished_run / f"data-bin/test.en-de.{old}.idx").unlink()
+        (finished_run / f"data-bin/test.{source}-{target}.{new}.idx").touch()
+        (finished_run / f"raw/test.{old}").rename(finished_run / f"raw/test.{new}")
     assert main(["summary", str(finished_run)]) == 0
     assert "source       in 0\nreference    ref 0\n" in capsys.readouterr().out
 

@@ -166,6 +166,7 @@ def test_lingeval97_is_read_as_it_is(tmp_path):
     (HEADER + "a\tb\t\td\t1\n", "2: 'wrong' is empty"),
     (HEADER + "a\tb b\tb  b\td\t1\n", "2: the right and the wrong translation are the same"),
     ("[{]", "1: not JSON"),
+    ("[" * 100_000, "not JSON that can be read: nested too deeply"),
     ('[{"source": "a", "reference": "b"}]', "sentence 1: expected source, reference, and errors"),
     ("[]", "no pairs"),
     (HEADER + "a\tb\tc\tall\t1\n", "2: category 'all' names the total"),

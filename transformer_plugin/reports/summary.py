@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import shlex
 from pathlib import Path
 
@@ -83,11 +84,10 @@ def test_texts(data: Path, evaluated: str = "test") -> tuple[Path, Path]:
     Raises:
         FileNotFoundError: there is no such set.
     """
-    for path in (data / "data-bin").glob(f"{evaluated}.*-*.*.idx"):
-        _, pair, language, _ = path.name.split(".")
-        if pair.startswith(f"{language}-"):  # a language may be "zh-CN"
-            target = pair.removeprefix(f"{language}-")
-            return data / "raw" / f"{evaluated}.{language}", data / "raw" / f"{evaluated}.{target}"
+    names = [path.name.split(".") for path in (data / "data-bin").glob(f"{evaluated}.*-*.*.idx")]
+    for (_, pair, source, _), (_, _, target, _) in itertools.permutations(names, 2):
+        if pair == f"{source}-{target}":  # either may have a hyphen, as zh-CN
+            return data / "raw" / f"{evaluated}.{source}", data / "raw" / f"{evaluated}.{target}"
     raise FileNotFoundError(f"{data / 'data-bin'}: no binarised {evaluated} set")
 
 

@@ -7,11 +7,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
 TESTS = {"bootstrap": "bs", "randomisation": "ar"}  # sacrebleu's names
 METRICS = {"bleu": BLEU, "chrf": CHRF}
+
+
+class _OverSeeds:
+    """A metric of sentences that have a translation of each seed, ``[sentence][seed]``."""
+
+    def _extract_corpus_statistics(self, hypotheses: Any, references: Any) -> Any:
+        extract = super()._extract_corpus_statistics  # type: ignore[misc]
+        seeds = zip(*hypotheses, strict=True)
+        return np.sum([extract(list(each), references) for each in seeds], axis=0).tolist()
+
+
+class _BLEU(_OverSeeds, BLEU):
+    pass
+
+
+class _CHRF(_OverSeeds, CHRF):
+    pass
+
+
+_OVER_SEEDS = {"bleu": _BLEU, "chrf": _CHRF}
 
 
 @dataclass(frozen=True)
@@ -53,9 +74,8 @@ def paired_test(
 ) -> dict[str, Any]:
     """Compares each system with the first, the baseline.
 
-    Several seeds are tested as in Clark et al. (2011, "Better hypothesis testing for statistical
-    machine translation"): translations are resampled or exchanged over all sentences of all seeds.
-    The n-th seed of one system is paired with the n-th of the other.
+    Sentences are resampled or exchanged, each with its translations of all seeds: those of another
+    seed are no new sentences. The ``score`` is that of all seeds' translations together.
 
     Args:
         systems: with the same number of seeds.
@@ -74,12 +94,11 @@ def paired_test(
     if len(seeds) > 1:
         counts = ", ".join(f"{system.name} has {len(system.translations)}" for system in systems)
         raise ValueError(f"a paired test needs equal numbers of seeds: {counts}")
-    repeated = list(references) * seeds.pop()
-    metrics = {name: metric(lowercase=lowercase) for name, metric in METRICS.items()}
-    named: list[tuple[str, Sequence[str]]] = [
-        (s.name, [line for lines in s.translations for line in lines]) for s in systems
+    metrics = {name: metric(lowercase=lowercase) for name, metric in _OVER_SEEDS.items()}
+    named: list[tuple[str, Any]] = [
+        (s.name, list(zip(*s.translations, strict=True))) for s in systems
     ]
-    signatures, found = PairedTest(named, metrics, [repeated], TESTS[test], samples)()
+    signatures, found = PairedTest(named, metrics, [list(references)], TESTS[test], samples)()
     names = dict(zip(METRICS, signatures, strict=True))  # sacrebleu's: BLEU, chrF2
     return {
         "signatures": {name: str(signatures[theirs]) for name, theirs in names.items()},

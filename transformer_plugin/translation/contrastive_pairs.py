@@ -88,6 +88,8 @@ def _of_json(path: Path, text: str) -> Iterator[Pair]:
                 yield _pair(cells, f"{path}, sentence {number}")
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
+    except RecursionError:
+        raise ValueError(f"{path}: not JSON that can be read: nested too deeply") from None
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path}, sentence {number}: expected source, reference, and errors with type and"
