@@ -57,8 +57,8 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -
     torch copies the bias into the result, adds the product and then applies the ReLU. oneDNN does
     all three while a part of the product is in registers.
 
-    Deviation: oneDNN's ReLU makes NaN 0 in some of its kernels, so a NaN of the first product of a
-    feed-forward network is seen in its gradients, not in the loss.
+    Unlike torch's, oneDNN's ReLU makes NaN 0 in some of its kernels: a NaN of the first product of
+    a feed-forward network is seen in its gradients, not in the loss.
     """
     bias = None if bias is None else bias.contiguous()  # oneDNN ignores its strides
     activation = "relu" if relu else "none"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .entries import Entry
 
-_RESUMED = re.compile(r"Loaded checkpoint .*\(epoch \d+ @ (\d+) updates\)")
+RESUMED = re.compile(r"Loaded checkpoint .*\(epoch \d+ @ (\d+) updates\)")
 _SIZE = re.compile(
     r"an update holds ([\d,]+) source and ([\d,]+) target tokens on average .* and takes (\S+)"
     r" FLOPs; ([\d,]+) updates an epoch"
@@ -56,7 +56,7 @@ class Attempts:
         if update is not None:
             if self.found:
                 self.found[-1].last = max(self.found[-1].last, update)
-        elif match := _RESUMED.match(entry.text):
+        elif match := RESUMED.match(entry.text):
             self._resumed_from = int(match[1])
         elif match := _SIZE.match(entry.text):
             source, target, flops, an_epoch = match.groups()

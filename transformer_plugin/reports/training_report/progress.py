@@ -78,7 +78,7 @@ class ProgressBar:
         log = self._log
         if self._bar is None:
             self._bar = tqdm(file=self._output, bar_format=_BAR, leave=False, dynamic_ncols=True)
-        done = max(log.updates, *(attempt.last for attempt in log.attempts.found), 0)
+        done = max([log.updates, *(attempt.last for attempt in log.attempts.found[-1:])])
         self._bar.total, self._bar.n = log.total_updates, done
         latest = {name: series.values[-1] for name, series in log.train.items() if series.values}
         self._bar.desc = f"epoch {latest['epoch']:.0f}, " if "epoch" in latest else ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from .attempts import Attempts
+from .attempts import RESUMED, Attempts
 from .entries import Entry, numbers, read_entries
 from .phases import Phases
 from .settings import Settings, parse_settings
@@ -31,12 +31,16 @@ class Series:
     values: list[float] = field(default_factory=list)
 
     def add(self, update: int, value: float) -> None:
-        """Adds a point. It replaces later points, if the run went back to an earlier checkpoint."""
+        """Adds a point, in place of any from ``update`` on."""
+        self.cut(update)
+        self.updates.append(update)
+        self.values.append(value)
+
+    def cut(self, update: int) -> None:
+        """Removes the points from ``update`` on, which the run is to make again."""
         while self.updates and self.updates[-1] >= update:
             self.updates.pop()
             self.values.pop()
-        self.updates.append(update)
-        self.values.append(value)
 
 
 def _table() -> defaultdict[str, Series]:
@@ -142,6 +146,10 @@ class TrainingLog:
             self.settings = parse_settings(entry.text)
         elif entry.text.startswith(_ENDS):
             self.ended = True
+        elif match := RESUMED.match(entry.text):
+            for table in (self.train, self.epochs, *self.valid.values()):
+                for series in table.values():
+                    series.cut(int(match[1]) + 1)
         elif match := _SAVED.match(entry.text):
             score = None if match["score"] == "None" else float(match["score"])
             name = Path(match["path"]).name
