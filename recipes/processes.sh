@@ -49,7 +49,7 @@ if ((devices > 1)); then
     # fairseq's defaults, NCCL and DDP that overlaps with the backward pass, need GPUs.
     ((gpus)) || device_flags+=(--distributed-backend gloo --ddp-backend legacy_ddp)
     # TORCH_ELASTIC_SHUTDOWN_TIMEOUT: seconds that torchrun gives processes to save and end.
-    # PET_SIGNALS_TO_HANDLE: torchrun would also take SIGHUP below nohup; recipes pass on SIGTERM alone.
+    # PET_SIGNALS_TO_HANDLE: torchrun would also take SIGHUP under nohup; recipes pass on SIGTERM alone.
     launch_env=(--env "MASTER_ADDR=$MASTER_ADDR" --env "MASTER_PORT=$MASTER_PORT"
         --env PET_SIGNALS_TO_HANDLE=SIGTERM
         --env "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=${TORCH_ELASTIC_SHUTDOWN_TIMEOUT:-45}"

@@ -1,4 +1,4 @@
-"""Refuses parts of fairseq that do not work with the plugin's model."""
+"""Refuses parts of fairseq, and subclasses, that do not work with the plugin's model."""
 
 from __future__ import annotations
 
@@ -94,6 +94,21 @@ def check_combination(cfg: Any, task: FairseqTask) -> None:
             "the checkpoint was trained with --task vaswani_translation: add this to the command."
             " With --task translation, the default, fairseq's own search would translate, and skip"
             " the last sentences if their number is not a multiple of 8"
+        )
+
+
+def check_overrides(kind: type, base: Any, method: str) -> None:
+    """Checks that a subclass of ``base``, the encoder or decoder, does not override ``forward``
+    without ``method``, which training and search call.
+
+    Raises:
+        TypeError: it does.
+    """
+    own: Any = kind
+    if own.forward is not base.forward and getattr(own, method) is getattr(base, method):
+        raise TypeError(
+            f"{kind.__name__} overrides forward, which training and search do not call: override"
+            f" {method}, which forward calls too"
         )
 
 

@@ -81,8 +81,9 @@ class VaswaniCrossEntropy(FairseqCriterion):
             The sum over the target tokens, or without ``reduce`` the loss of each, ``[N]``; the
             denominator of the gradient; and the values to log.
         """
-        is_ours = isinstance(_unwrapped(model), VaswaniTransformer)
-        has_features = is_ours and not _overrides_output(type(_unwrapped(model)))
+        plain = _unwrapped(model)
+        is_ours = isinstance(plain, VaswaniTransformer)
+        has_features = is_ours and not _overrides_output(type(plain))
         features, project, target = (self._features if has_features else self._log_p)(model, sample)
         if reduce:
             loss, nll_loss, correct = smoothed_loss(features, project, target, self.epsilon)
@@ -100,7 +101,7 @@ class VaswaniCrossEntropy(FairseqCriterion):
             "sample_size": sample_size,
         }
         if model.training and is_ours:
-            log |= self._work(_unwrapped(model), sample, features)
+            log |= self._work(plain, sample, features)
         return loss, sample_size, log
 
     def _features(

@@ -8,6 +8,7 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
+from .combinations import check_overrides
 from .modules.decoder import Decoder
 from .modules.layers import LayerShape
 from .modules.packing import Packing, pad_like
@@ -31,11 +32,7 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if cls.forward is not VaswaniDecoder.forward and cls.decode is Decoder.decode:
-            raise TypeError(
-                f"{cls.__name__} overrides forward, which training and search do not call: override"
-                " decode, which forward calls too"
-            )
+        check_overrides(cls, VaswaniDecoder, "decode")
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 
+from .combinations import check_overrides
 from .modules.encoder import Encoder
 from .modules.layers import LayerShape
 
@@ -28,11 +29,7 @@ class VaswaniEncoder(Encoder, FairseqEncoder):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if cls.forward is not VaswaniEncoder.forward and cls.encode is Encoder.encode:
-            raise TypeError(
-                f"{cls.__name__} overrides forward, which training and search do not call: override"
-                " encode, which forward calls too"
-            )
+        check_overrides(cls, VaswaniEncoder, "encode")
 
     def __init__(
         self,

@@ -24,6 +24,6 @@ def check_dependants(output: Path, new: Path, pattern: str, run: Path | None) ->
             raise BadInput(
                 f"{output} would be replaced by other files, and the checkpoints in {folders}"
                 " can be used only with the present ones: prepare again with text and settings as"
-                " they were (raw/ and clean/ are the new ones now), or move these checkpoints"
+                " they were (raw/ and clean/ have already been replaced), or move these checkpoints"
                 " elsewhere, or set RUNS (and DATA_DIR, if it is set) to another folder"
             )

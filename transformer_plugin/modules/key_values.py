@@ -123,7 +123,8 @@ def sentence_attention(
     positions = None
     if memory_rows is None:
         q, k, v = attention.self_heads(packing.pad(rows))
-        positions = Positions(*2 * [torch.arange(packing.max_length, device=rows.device)])
+        each = torch.arange(packing.max_length, device=rows.device)
+        positions = Positions(each, each)
     else:
         q = attention.heads(packing.pad(rows), attention.d_k)
         k, v = attention.memory_heads(key_packing.pad(memory_rows))

@@ -78,22 +78,24 @@ class DoneFile:
         self._before = self._record(), _checksums_of_existing(outputs)
         self._save(self._wanted | {"outputs": None})
 
-    def found_nothing_to_do(self, outputs: Iterable[Path]) -> bool:
-        """Whether the outputs are those of a finished stage with other inputs or settings."""
-        record, before = self._before
-        if record is None or record["outputs"] is None or not self._changes_of(record):
-            return False
-        return _checksums_of_existing(outputs) == before
-
-    def end(self, outputs: Iterable[Path], finished: bool) -> None:
+    def end(self, outputs: Iterable[Path], finished: bool) -> bool:
         """Records the outputs of a stage that has finished. The record is again as before ``start``
-        if the outputs are, and the stage failed, or found nothing left to do."""
+        if the outputs are, and the stage failed, or had finished before, with other inputs or
+        settings, and found nothing left to do.
+
+        Returns:
+            Whether the record is a new one.
+        """
         record, before = self._before
         now = _checksums_of_existing(outputs)
-        if self.found_nothing_to_do(outputs) if finished else now == before:
+        had_finished = record is not None and record["outputs"] is not None
+        found_nothing_to_do = had_finished and bool(self._changes_of(record))
+        if now == before and (found_nothing_to_do or not finished):
             self._save(record)
-        elif finished:
+            return False
+        if finished:
             self._save(self._wanted | {"outputs": now})
+        return finished
 
     def _record(self) -> dict[str, Any] | None:
         """The file's contents; None if it is missing or damaged."""

@@ -20,7 +20,7 @@ class Supervisor:
     """Runs commands, one at a time.
 
     SIGTERM, SIGINT, SIGUSR1 and SIGHUP to this process are passed on to the running command as one
-    SIGTERM, and no other command starts after that; SIGHUP is ignored if it was, as below nohup. On
+    SIGTERM, and no other command starts after that; SIGHUP is ignored if it was, as under nohup. On
     Linux the command also gets a SIGTERM when this process ends, even by SIGKILL.
     """
 

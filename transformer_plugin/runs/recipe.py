@@ -96,10 +96,10 @@ class Recipe:
         status = None
         try:
             status = self._run(commands)
-            if status == 0 and not done_file.found_nothing_to_do([last.output]):
-                self._record(commands, status)
         finally:
-            done_file.end([last.output], finished=status == 0)
+            is_new = done_file.end([last.output], finished=status == 0)
+        if is_new:
+            self._record(commands, status)
         return status
 
     def _movable(self, command: Command) -> Command:

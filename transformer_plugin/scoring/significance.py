@@ -74,8 +74,8 @@ def paired_test(
 ) -> dict[str, Any]:
     """Compares each system with the first, the baseline.
 
-    Sentences are resampled or exchanged, each with its translations of all seeds: those of another
-    seed are no new sentences. The ``score`` is that of all seeds' translations together.
+    Sentences are resampled or exchanged, each with its translations from all seeds: a translation
+    from another seed is not a new sentence. The ``score`` is that of all seeds together.
 
     Args:
         systems: with the same number of seeds.
