@@ -34,7 +34,7 @@ class Connections:
         """Closes the connection after ``seconds``, unless it is released before."""
         self.release(connection)
         loop = asyncio.get_running_loop()
-        self.idle[connection] = loop.call_later(seconds, self._close, connection)
+        self.idle[connection] = loop.call_later(seconds, self._time_out, connection)
 
     def release(self, connection: Connection) -> None:
         """Stops the timer of a connection that no longer waits for its client."""
@@ -51,6 +51,12 @@ class Connections:
         """Closes the longest idle connection if ``number`` exceeds the limit."""
         if number > self.limit:
             self._close(next(iter(self.idle)))
+
+    def _time_out(self, connection: Connection) -> None:
+        if connection.waits_for_client():
+            self._close(connection)
+        else:
+            self.release(connection)
 
     def _close(self, connection: Connection) -> None:
         self.release(connection)
@@ -78,8 +84,15 @@ class Connection(H11Protocol):
     def handle_events(self) -> None:
         """Handles received bytes; a complete request stops the timer."""
         super().handle_events()
-        if self.cycle and not self.cycle.more_body and not self.cycle.response_complete:
+        if not self.waits_for_client():
             self._all.release(self)
+
+    def waits_for_client(self) -> bool:
+        """Whether the client is to send a request, or to receive an answer."""
+        cycle = self.cycle
+        answering = cycle and not cycle.more_body and not cycle.response_complete
+        # A client may send further requests while it reads no answer.
+        return not answering or self.transport.get_write_buffer_size() > 0
 
     def on_response_complete(self) -> None:
         """Starts the timer for the client to receive the answer, or to send another request."""

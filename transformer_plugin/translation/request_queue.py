@@ -81,12 +81,14 @@ class RequestQueue:
 
     async def _serve(self, thread: ThreadPoolExecutor) -> None:
         while True:
-            batch = [await self.waiting.get()]
-            while (
+            batch: list[tuple[Job, asyncio.Future[Answer]]] = []
+            while not batch or (
                 not self.waiting.empty()
                 and sum(len(job.sentences) for job, _ in batch) < self.max_sentences
             ):
-                batch.append(self.waiting.get_nowait())
+                job, future = await self.waiting.get()
+                if not future.done():  # else the client has gone
+                    batch.append((job, future))
             jobs = [job for job, _ in batch]
             self.under_way = len(jobs)
             answers = await asyncio.get_running_loop().run_in_executor(thread, self._try, jobs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from ..single_page import inlined
-from .request_queue import Job, RequestQueue, Stopped
+from .request_queue import Answer, Job, RequestQueue, Stopped
 
 _FIELDS = ("text", "attention", "nbest")  # of a request
 _PAGE = Path(__file__).with_name("page.html")
@@ -69,7 +69,11 @@ def application(
         check_sender(request)
         job = parse(await body(request, bounds.body), bounds)
         try:
-            return JSONResponse({"translations": await queue.answer(job)})
+            return JSONResponse(
+                {"translations": await unless_disconnected(queue.answer(job), request)}
+            )
+        except ClientDisconnect:
+            return Response(status_code=499)  # which nobody receives
         except asyncio.QueueFull:
             raise HTTPException(
                 503,
@@ -138,6 +142,32 @@ async def body(request: Request, limit: int) -> bytes:
     if size > limit:
         raise HTTPException(413, f"at most {limit:,} bytes a request")
     return bytes(found)
+
+
+async def unless_disconnected(answer: Coroutine[Any, Any, Answer], request: Request) -> Answer:
+    """The answer, unless the client disconnects before; the answer is then cancelled.
+
+    Raises:
+        ClientDisconnect: the client has disconnected.
+    """
+    answering, leaving = (
+        asyncio.ensure_future(answer),
+        asyncio.ensure_future(disconnection(request)),
+    )
+    try:
+        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if answering.done():
+            return answering.result()
+        raise ClientDisconnect
+    finally:
+        answering.cancel()
+        leaving.cancel()
+
+
+async def disconnection(request: Request) -> None:
+    """Waits until the client has disconnected."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def parse(data: bytes, bounds: Bounds) -> Job:
