@@ -21,16 +21,28 @@ def read_lines(path: Path) -> list[str]:
     lines = path.read_bytes().split(b"\n")
     if lines[-1] == b"":
         lines.pop()
-    texts = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            encoding = "utf-8-sig" if number == 1 else "utf-8"
-            texts.append(line.removesuffix(b"\r").decode(encoding))
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{path}:{number}: not UTF-8 at byte {error.start + 1}: convert the file"
-            ) from None
-    return texts
+    return [
+        decode(line.removesuffix(b"\r"), path, number) for number, line in enumerate(lines, start=1)
+    ]
+
+
+def decode(line: bytes, name: Path | str, number: int) -> str:
+    """A line as text, the first one without a byte-order mark.
+
+    Args:
+        name: of the text, for the message.
+        number: of the line, from 1.
+
+    Raises:
+        ValueError: the line is not UTF-8.
+    """
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name}:{number}: not UTF-8 at byte {error.start + 1}: convert the file"
+            " (iconv -f LATIN1 -t UTF-8) or correct the line"
+        ) from None
 
 
 def read_parallel(*paths: Path) -> list[list[str]]:

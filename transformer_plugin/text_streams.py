@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from .text_lines import decode
+
 
 def open_input(path: Path | None) -> AbstractContextManager[BinaryIO]:
     """The file, or the standard input.
@@ -31,13 +33,7 @@ def sentences(lines: BinaryIO, name: str) -> Iterator[str]:
         ValueError: a line is not UTF-8; names it.
     """
     for number, line in enumerate(lines, start=1):
-        try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{name}, line {number:,}: not valid UTF-8 at byte {error.start + 1}; convert it"
-                " (iconv -f LATIN1 -t UTF-8) or correct the line"
-            ) from None
+        yield decode(line, name, number)
 
 
 def blocks(sentences: Iterator[str], size: int) -> Iterator[list[str]]:

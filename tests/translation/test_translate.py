@@ -103,7 +103,7 @@ def test_output_is_written_whole_or_not_at_all(run_folder, tmp_path, capsys):
     words = command(run_folder, "--input", str(text), "--output", str(output))
     text.write_bytes(b"the cat\n\xff\n")
     assert cli.main(words) == 2
-    assert f"{text}, line 2: not valid UTF-8 at byte 1" in capsys.readouterr().err
+    assert f"{text}:2: not UTF-8 at byte 1" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [text]
     text.write_bytes(b"the cat\r\n\r\n")
     assert cli.main(words) == 0

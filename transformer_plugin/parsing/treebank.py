@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nltk import Tree
 
+from ..text_lines import decode
 from .linear_trees import DEEPEST, ROOT, is_word
 
 _ROOTS = ("", ROOT, "ROOT", "S1", "VROOT")  # any other label is a constituent's
@@ -41,10 +42,7 @@ def _bracketed(path: Path) -> Iterator[tuple[int, str]]:
     depth, start = 0, 0
     lines: list[str] = []
     for number, raw in enumerate(path.read_bytes().split(b"\n"), start=1):
-        try:
-            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}:{number}: not UTF-8 at byte {error.start + 1}") from None
+        line = decode(raw, path, number)
         if not depth and line.strip() and not line.lstrip().startswith("("):
             raise ValueError(f"{path}:{number}: expected '(', got '{line.strip()[:40]}'")
         begin = 0

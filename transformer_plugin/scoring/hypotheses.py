@@ -9,6 +9,7 @@ from pathlib import Path
 from sacremoses import MosesDetokenizer
 
 from ..files import atomic_write, shown_path
+from ..text_lines import decode
 
 
 def read_hypotheses(log: Path) -> list[str]:
@@ -26,10 +27,7 @@ def read_hypotheses(log: Path) -> list[str]:
         for number, line in enumerate(lines, start=1):
             if not line.startswith(b"D-"):
                 continue
-            try:
-                fields = line.removesuffix(b"\n").decode("utf-8").split("\t", 2)
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{log}:{number}: not UTF-8 at byte {error.start + 1}") from None
+            fields = decode(line.removesuffix(b"\n"), log, number).split("\t", 2)
             if len(fields) != 3 or not fields[0][2:].isdecimal():
                 raise ValueError(f"{log}:{number}: expected D-NUMBER, score and text, got {line!r}")
             if not line.endswith(b"\n"):
