@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -126,6 +127,17 @@ def test_two_processes_are_one_with_two_batches_whatever_happens(training, alone
     attempts = json.loads((runs / "toy/manifest.json").read_text())["stages"]["train"]
     assert [attempt["status"] for attempt in attempts] == [1, 85, 0]
     assert attempts[-1]["starts"] == 3 and attempts[-1]["devices"] == 2
+
+
+def test_the_number_of_processes_may_change(training, alone, tmp_path):
+    """Data are neither skipped nor repeated, also beyond the middle of an epoch."""
+    checkpoints = tmp_path / "changed/toy/checkpoints"
+    checkpoints.mkdir(parents=True)
+    shutil.copy(alone / "toy/checkpoints/checkpoint_1_40.pt", checkpoints / "checkpoint_last.pt")
+    ended(training("changed", GPUS=2, MASTER_PORT=free_port(), MAX_UPDATE=50))
+    ended(training("changed", GPUS=1, MAX_UPDATE=60))
+    for updates in (50, 60):
+        assert_same(parameters(alone, updates), parameters(tmp_path / "changed", updates))
 
 
 @pytest.mark.slow

@@ -11,6 +11,14 @@ FLAGS = (
     *("--user-dir", FOLDER, "--criterion", "signal_cross_entropy"),
     *("--save-interval-updates", SAVE_UPDATES, "--keep-interval-updates", 2),
 )
+LAUNCH = (
+    "torchrun",
+    "--standalone",
+    "--nproc-per-node",
+    2,
+    "--no-python",
+    REPO / "recipes/worker.sh",
+)
 GLOO = ("--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp")
 STATUS = {"SIGKILL": -9, "SIGTERM": 85, "SIGUSR1": 85, None: 0}
 
@@ -21,8 +29,7 @@ def train(toy, folder, processes=1, *extra, at=None, validate=False):
     if validate:
         command.remove("--disable-validation")
     if processes > 1:
-        launch = ("torchrun", "--standalone", "--nproc-per-node", processes, "--no-python")
-        command = [*launch, REPO / "recipes/worker.sh", *command, *GLOO]
+        command = [*LAUNCH, *command, *GLOO]
     env = {"SIGNAL_AT": f"{at[0]}@{at[1]}" if at else ""}
     done = run(*command, status=at is not None, env=env)
     if processes == 1:
@@ -102,6 +109,12 @@ def test_stopped_anywhere(toy, tmp_path, request, processes, stop, epoch_number,
         train(toy, tmp_path, processes, at=(stop, update))
     train(toy, tmp_path, processes)
     assert_same(tmp_path, expected)
+
+
+def test_no_memory_in_one_of_two_processes_stops_training(toy, tmp_path):
+    """fairseq would count the tokens of a batch whose gradient it has dropped."""
+    log = train(toy, tmp_path, 2, "--update-freq", 2, at=("MEMORY", 4))
+    assert "RuntimeError: CUDA out of memory" in log
 
 
 def test_patience_counts_on(toy, tmp_path):

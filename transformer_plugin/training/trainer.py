@@ -19,6 +19,7 @@ from ..throughput import COUNTED
 from . import early_stopping, loading_threads, plateau
 from .atomic_checkpoints import remove_partial_files
 from .batch_lengths import prepare_lengths
+from .data_position import DataPosition
 from .divergence import DivergenceDetector
 from .fine_tuning import check_base
 from .interruption import listen
@@ -55,6 +56,7 @@ class SafeTrainer(Trainer):
             disable_trimming()
         self._faults = NumericFaults(self._folder, _option(task, "nonfinite_limit"))
         self._said_update_size = False
+        self._position = DataPosition(self.data_parallel_world_size)
         self._divergence = DivergenceDetector(_option(task, "divergence_updates"))
         limits = cfg.optimization
         self._time_left = TimeLeft(limits.max_update or 0, limits.max_epoch or 0)
@@ -100,6 +102,7 @@ class SafeTrainer(Trainer):
             if extra_state is not None:
                 restore_master_weights(self, filename)
         if extra_state is not None:
+            self._position.restored = extra_state.get("train_iterator", {})
             if not (reset_optimizer or reset_lr_scheduler):
                 plateau.restore(self.lr_scheduler, extra_state)
             if not (reset_optimizer or options.get("reset_meters")):
@@ -117,6 +120,8 @@ class SafeTrainer(Trainer):
             "divergence": self._divergence.state_dict(),
             "num_bad_epochs": plateau.num_bad_epochs(self.lr_scheduler),
         }
+        if "train_iterator" in extra_state:
+            more["train_iterator"] = extra_state["train_iterator"] | self._position.state()
         return super().save_checkpoint(filename, extra_state | more)
 
     def state_dict(self) -> dict[str, Any]:
@@ -130,6 +135,7 @@ class SafeTrainer(Trainer):
     def get_train_iterator(self, *args: Any, **options: Any) -> Any:
         """As in fairseq; the first call logs how many tokens an update holds."""
         batches = super().get_train_iterator(*args, **options)
+        self._position.begin(len(getattr(batches, "frozen_batches", ())))
         share = self.cfg.optimization.update_freq[0]
         self._time_left.updates_an_epoch = -(-len(batches) // share)
         if not self._said_update_size and self.data_parallel_rank == 0:
@@ -171,6 +177,7 @@ class SafeTrainer(Trainer):
             SystemExit: too many updates were skipped, or training has diverged.
         """
         update = self.get_num_updates() + 1
+        raise_oom |= self.data_parallel_world_size > 1  # fairseq would go on with wrong gradients
         try:
             log = super().train_step(samples, raise_oom)
         except NonFiniteGradientError:

@@ -1,0 +1,55 @@
+"""Where in its epoch a run goes on if the number of its processes or batches has changed.
+
+fairseq counts the batches that each process has read. Processes take turns to read the batches of
+an epoch.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+
+class DataPosition:
+    """The place in the data, kept in ``train_iterator`` of a checkpoint.
+
+    Args:
+        processes: number of processes that read batches.
+
+    Attributes:
+        batches: number of batches in the epoch, of all processes; 0 = not known.
+        restored: ``train_iterator`` of the checkpoint from which the run continues.
+    """
+
+    def __init__(self, processes: int) -> None:
+        self.processes = processes
+        self.batches = 0
+        self.restored: dict[str, Any] = {}
+
+    def state(self) -> dict[str, int]:
+        """What ``begin`` needs to know of an earlier run."""
+        return {"processes": self.processes, "batches": self.batches}
+
+    def begin(self, batches: int) -> None:
+        """Begins an epoch, in the first one of a run at the place of the checkpoint.
+
+        Changes ``iterations_in_epoch`` of ``restored``, before fairseq looks for the place.
+
+        Args:
+            batches: number of batches in the epoch.
+        """
+        self.batches = batches
+        before, self.restored = self.restored, {}
+        read = before.get("iterations_in_epoch", 0)
+        if not read or not before.get("batches") or self.state().items() <= before.items():
+            return
+        read *= before["processes"]
+        position = read * batches // before["batches"]
+        before["iterations_in_epoch"] = position // self.processes
+        logger.info(
+            "the epoch goes on after batch %d of %d, for %d processes: the checkpoint was saved"
+            " after batch %d of %d, by %d",
+            *(position, batches, self.processes, read, before["batches"], before["processes"]),
+        )
