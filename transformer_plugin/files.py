@@ -53,13 +53,19 @@ def atomic_write(path: Path, mode: str = "w", follow_symlinks: bool = False) -> 
         os.close(folder)
 
 
-def check_target(path: Path) -> None:
+def check_target(path: Path, *others: Path | None) -> None:
     """Checks, before work whose result would be lost, that a file can be named ``path``.
+
+    Args:
+        others: files that the command reads, or writes besides.
 
     Raises:
         FileNotFoundError: the folder does not exist.
         IsADirectoryError: ``path`` is a folder.
+        ValueError: ``path`` is one of the others.
     """
+    if path.resolve() in (other.resolve() for other in others if other is not None):
+        raise ValueError(f"{path} would be read and overwritten, or written twice: name another")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file")
     if not path.parent.is_dir():

@@ -38,12 +38,16 @@ def sentences(lines: BinaryIO, name: str) -> Iterator[str]:
 
 def blocks(sentences: Iterator[str], size: int) -> Iterator[list[str]]:
     """Lists of ``size`` sentences; the last may be shorter."""
-    block = []
-    for sentence in sentences:
-        block.append(sentence)
-        if len(block) >= size:
-            yield block
-            block = []
+    block: list[str] = []
+    try:
+        for sentence in sentences:
+            block.append(sentence)
+            if len(block) >= size:
+                yield block
+                block = []
+    except ValueError:  # a line that cannot be read does not take those before with it
+        yield block
+        raise
     if block:
         yield block
 

@@ -174,6 +174,15 @@ def test_a_line_that_is_not_utf8_is_named(texts, tmp_path, capsys):
     assert not output.exists()
 
 
+def test_translations_are_not_overwritten_by_their_score(tmp_path, capsys):
+    hypotheses = tmp_path / "hyp"
+    hypotheses.write_text("the cat\n")
+    words = ["--hypotheses", hypotheses, "--reference", hypotheses, "--output", hypotheses]
+    assert main(["score", *map(str, words)]) == 2
+    assert "would be read and overwritten" in capsys.readouterr().err
+    assert hypotheses.read_text() == "the cat\n"
+
+
 def test_an_address_is_no_subword(texts):
     assert texts("me@@home is a name\n", "me@@home is a name\n")[0] == 0
 

@@ -121,6 +121,13 @@ def test_unknown_stop_rule_is_refused():
         beam_search(Table(8, 0), torch.tensor([3]), rules(2, stop_rule="never"))
 
 
+def test_an_unknown_word_that_is_forced_costs_nothing_infinite():
+    options = rules(3, unknown_penalty=math.inf)
+    (found,) = beam_search(Table(7, 1), torch.tensor([5]), options, torch.tensor([[4, UNK]]))
+    assert len(found) == 3 and all(h.tokens.tolist()[:2] == [4, UNK] for h in found)
+    assert all(h.score.isfinite() and h.tokens.tolist().count(UNK) == 1 for h in found)
+
+
 @pytest.mark.parametrize("prefix", [None, torch.tensor([[4, 5]])])
 def test_an_unknown_word_may_cost_infinitely_much(prefix):
     """No hypothesis has it, and those at their maximum length stay."""

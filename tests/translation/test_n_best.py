@@ -1,6 +1,7 @@
 """Several translations of a line, aligned words, prefixes and draws, from raw text."""
 
 import dataclasses
+import itertools
 
 import pytest
 from fairseq_commands import PLUGIN, run
@@ -88,6 +89,21 @@ def test_words_of_a_line_in_parts_are_counted_through(experiment):
     links = word_links(found, translator.subwords)
     last = max(source for source, _ in links), max(target for _, target in links)
     assert last[0] > 6 and last[1] <= len(found.text.split()) - 1
+
+
+def test_a_line_in_parts_has_the_best_sums(experiment):
+    translator = in_python(experiment, part_length=5, beam=4, nbest=4)
+    text = "the cat sees . the dog's house ."
+    parts = translator.read(text)
+    assert len(parts) > 1
+    ranked = [
+        [translator.part(*part, hypothesis).score for hypothesis in beam]
+        for part, beam in zip(parts, translator.search([ids for _, ids in parts]), strict=True)
+    ]
+    expected = sorted(map(sum, itertools.product(*ranked)), reverse=True)[:4]
+    (found,) = translator.n_best([text], 4)
+    assert [each.score for each in found] == pytest.approx(expected, abs=1e-5)
+    assert len({each.text for each in found}) == 4
 
 
 def test_draws(experiment, translated):

@@ -95,6 +95,10 @@ def test_attention_is_that_of_the_translation(model):
 def test_wrong_arguments_are_named(model, run_folder):
     with pytest.raises(TypeError, match="expected a list of sentences"):
         model.translate("the cat")
+    with pytest.raises(TypeError, match="sentence 1: expected text, not 3"):
+        model.translate(["the cat", 3])
+    with pytest.raises(ValueError, match="sentence 0 holds half of a surrogate pair"):
+        model.score(["the cat"], ["\udcff"])
     with pytest.raises(TypeError, match="expected one sentence, not"):
         model.attention(["the cat"])
     with pytest.raises(ValueError, match="beam 4, nbest 5: expected 1 <= nbest <= beam"):

@@ -71,7 +71,7 @@ def main(args: argparse.Namespace) -> None:
         ValueError: the texts are empty, have different numbers of lines or are of different sets,
             or one is in subwords.
     """
-    check_target(args.output)
+    check_target(args.output, args.hypotheses, args.reference, args.source)
     if args.set:
         check_set(args.hypotheses, args.set)
     hypotheses, references = read_parallel(args.hypotheses, args.reference)

@@ -49,8 +49,11 @@ class Rules:
         return biases
 
     def unknown_penalties(self, tokens: Tensor) -> Tensor:
-        """What is subtracted from the log-probability of each token; it may be infinite."""
+        """What is subtracted from the log-probability of each token that is forced; an infinite
+        penalty is not, as no hypothesis would be left."""
         penalties = torch.zeros_like(tokens, dtype=torch.float32)
+        if math.isinf(self.unknown_penalty):
+            return penalties
         return penalties.masked_fill(tokens.eq(self.unk), self.unknown_penalty)
 
 

@@ -40,12 +40,14 @@ def main(args: argparse.Namespace) -> None:
     """
     if args.buffer is not None and args.buffer < 1:
         raise ValueError("--buffer must be at least 1")
+    if not 0 <= args.seed < 1 << 63:
+        raise ValueError(f"--seed {args.seed}: expected a number from 0 to 2**63 - 1")
     if not args.output:
         check_output()
     elif args.output.is_dir():
         raise IsADirectoryError(f"{args.output} is a folder: give a file with --output")
     else:
-        check_target(args.output)
+        check_target(args.output, args.input)
     name = str(args.input or "standard input")
     with open_input(args.input) as lines:
         translator = load_translator(args)

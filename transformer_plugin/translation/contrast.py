@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> None:
         ValueError: a file has another form; names the line.
     """
     if args.output:
-        check_target(args.output)
+        check_target(args.output, args.input)
     pairs = read_pairs(args.input)
     loaded = load_models(args)
     places = {(p.source, text): p.place for p in pairs for text in (p.right, p.wrong)}

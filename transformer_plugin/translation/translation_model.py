@@ -18,7 +18,7 @@ from .alignment import word_links
 from .attention_weights import AttentionWeights, attention_weights
 from .contrast import log_probabilities, token_pairs
 from .loading import Loaded, arguments_of, load_models
-from .translator import Translation, Translator
+from .translator import Translation, Translator, checked
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class TranslatedSentence:
 
     Attributes:
         text: raw text.
-        score: log-probability divided by the length penalty.
+        score: log-probability divided by the length penalty; of a very long sentence, which is
+            translated in parts, the sum of theirs.
         alignment: numbers of aligned words, from 0, source before target, if they were asked for.
             Words are what stands between spaces; of a model on Moses BPE, Moses tokens.
         alternatives: the next best translations, best first, if ``nbest`` is above 1.
@@ -106,10 +107,9 @@ class TranslationModel:
             A translation for each sentence; an empty sentence has an empty one.
 
         Raises:
-            TypeError: ``sentences`` is one string, or ``beam`` or ``nbest`` is not a whole number.
+            TypeError: ``sentences`` are not texts, or ``beam`` or ``nbest`` is not a whole number.
             ValueError: ``beam``, ``nbest`` or ``alpha`` is out of range.
         """
-        _check_sentences(sentences)
         beam, nbest = operator.index(beam), operator.index(nbest)
         if beam < 1 or not 1 <= nbest <= beam:
             raise ValueError(f"beam {beam}, nbest {nbest}: expected 1 <= nbest <= beam")
@@ -127,11 +127,10 @@ class TranslationModel:
             targets: a raw translation of each.
 
         Raises:
-            TypeError: ``sources`` or ``targets`` is one string.
+            TypeError: ``sources`` or ``targets`` are not texts.
             ValueError: they have different lengths, or a sentence is too long for the model.
         """
-        _check_sentences(sources)
-        _check_sentences(targets)
+        sources, targets = checked(sources), checked(targets)
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources)} sources, {len(targets)} targets: expected pairs")
         pairs = list(zip(sources, targets, strict=True))
@@ -229,8 +228,3 @@ def load(
     path = checkpoint or run / "checkpoints" / "averaged.pt"
     args = arguments_of(data or run, path, cpu=cpu, decode_precision=precision)
     return TranslationModel(load_models(args))
-
-
-def _check_sentences(sentences: Sequence[str]) -> None:
-    if isinstance(sentences, str):
-        raise TypeError('expected a list of sentences, such as ["A sentence."], not one string')

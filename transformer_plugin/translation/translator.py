@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,6 +58,24 @@ class Translation:
         return sum((part.score for part in self.parts), 0.0)
 
 
+def checked(sentences: Sequence[str]) -> list[str]:
+    """The sentences.
+
+    Raises:
+        TypeError: they are one string, or one is not text.
+        ValueError: one cannot be encoded.
+    """
+    if isinstance(sentences, str):
+        raise TypeError('expected a list of sentences, such as ["A sentence."], not one string')
+    sentences = list(sentences)
+    for number, sentence in enumerate(sentences):
+        if not isinstance(sentence, str):
+            raise TypeError(f"sentence {number}: expected text, not {sentence!r}")
+        if any("\ud800" <= letter <= "\udfff" for letter in sentence):
+            raise ValueError(f"sentence {number} holds half of a surrogate pair: {sentence!r}")
+    return sentences
+
+
 class Translator:
     """Translates raw sentences.
 
@@ -104,7 +123,16 @@ class Translator:
         Args:
             number: at most so many of each; one of an empty sentence.
             prefixes: the words that the translations of each must begin with.
+
+        Raises:
+            TypeError: see ``checked``.
+            ValueError: also if ``number`` is below 1, or there is not a prefix for each sentence.
         """
+        sentences = checked(sentences)
+        if number < 1:
+            raise ValueError(f"{number} translations of each sentence: expected at least 1")
+        if prefixes is not None and len(prefixes) != len(sentences):
+            raise ValueError(f"{len(sentences)} sentences, {len(prefixes)} prefixes")
         read = [self.read(sentence) for sentence in sentences]
         beginnings = [self.target_subwords.split(prefix) for prefix in prefixes or ()]
         flat = [part for parts in read for part in parts]
@@ -118,17 +146,18 @@ class Translator:
             [self.part(*part, h, begun) for h in beam[:number]]
             for part, beam, begun in zip(flat, beams, first, strict=True)
         )
-        return [self._ranked([next(found) for _ in parts]) for parts in read]
+        return [self._ranked([next(found) for _ in parts], number) for parts in read]
 
-    def _ranked(self, parts: list[list[Part]]) -> list[Translation]:
-        """Translations of the best part each, then of the second best, and so on; of a part that
-        has fewer, the last again."""
-        translations = []
-        for rank in range(max([1, *map(len, parts)])):
-            chosen = [ranked[min(rank, len(ranked) - 1)] for ranked in parts]
-            text = " ".join(self.target_subwords.join(part.target) for part in chosen)
-            translations.append(Translation(text, chosen))
-        return translations
+    def _ranked(self, parts: list[list[Part]], number: int) -> list[Translation]:
+        """The ``number`` translations with the largest sums of their parts' scores."""
+        best: list[list[Part]] = [[]]
+        for ranked in parts:
+            longer = [[*chosen, part] for chosen in best for part in ranked]
+            best = heapq.nlargest(number, longer, key=lambda c: sum(part.score for part in c))
+        return [
+            Translation(" ".join(self.target_subwords.join(p.target) for p in chosen), chosen)
+            for chosen in best
+        ]
 
     def read(self, sentence: str) -> list[tuple[list[str], Tensor]]:
         """Subwords and ids ``[S]`` of a sentence, or of each part of a very long one."""

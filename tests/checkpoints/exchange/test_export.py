@@ -126,6 +126,8 @@ def test_force_replaces_no_other_folder(export, tmp_path, capsys):
     (tmp_path / "out/thesis.tex").touch()
     assert export("ctranslate2", "--force")[1] == 2
     assert "is not an exported model" in capsys.readouterr().err
+    (tmp_path / "out/config.json").touch()  # of anything
+    assert export("ctranslate2", "--force")[1] == 2
     assert (tmp_path / "out/thesis.tex").exists()
 
 

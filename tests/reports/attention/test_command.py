@@ -6,7 +6,8 @@ import torch
 from fairseq_commands import run
 from PIL import Image
 
-from transformer_plugin.reports.attention.figure_choice import Panel
+from transformer_plugin import cli
+from transformer_plugin.reports.attention.figure_choice import Choice, Panel
 from transformer_plugin.reports.attention.figures import heat_maps
 
 
@@ -15,6 +16,18 @@ def test_the_shades_of_a_figure_are_square_roots():
     axes = heat_maps(Panel("", weights, ["head 1"], ["a", "b"], ["c", "d"])).axes[0]
     shades = axes.images[0].norm(weights[0].numpy())
     np.testing.assert_allclose(shades, [[1, 0.5], [0.25, 0]], atol=1e-6)
+
+
+def test_figures_of_different_words_have_different_names():
+    names = [Choice.parse(f"encoder:1:1:{word}").name for word in (".", "?", "its", "it's")]
+    assert names[2] == "encoder-1-1-its" and len(set(names)) == 4
+
+
+def test_the_weights_are_not_written_over_the_page(tmp_path, capsys):
+    words = ("--data", tmp_path, "--path", tmp_path / "model.pt", "--output")
+    same = (tmp_path / "x", "--weights", tmp_path / "x")
+    assert cli.main(["attention", *map(str, (*words, *same))]) == 2
+    assert "would be read and overwritten, or written twice" in capsys.readouterr().err
 
 
 def test_figures_and_size(report):
@@ -32,6 +45,7 @@ def test_figures_and_size(report):
         (["--figure", "encoder:9:all"], "no layer 9"),
         (["--figure", "sideways:1:all"], "expected KIND:LAYER:HEADS"),
         (["--text", ""], "every line is empty"),
+        (["--weights", "x.html"], "written twice"),
     ],
 )
 def test_wrong_use_says_what_to_give(toy, tmp_path, options, message):

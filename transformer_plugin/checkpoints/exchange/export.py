@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> None:
     output = Path(args.output)
     if output.exists() and not args.force:
         raise FileExistsError(f"{output} already exists: give another name, or --force")
-    if output.exists() and not (output / "config.json").is_file():
+    if output.exists() and not _is_exported(output):
         raise FileExistsError(f"{output} is not an exported model; --force replaces nothing else")
     if args.quantization and args.to != "ctranslate2":
         raise ValueError("--quantization is for CTranslate2 only: omit it with --to huggingface")
@@ -55,6 +55,12 @@ def main(args: argparse.Namespace) -> None:
     print(f"model for {args.to}: {output}")
     print_if_own(state["cfg"]["model"].get("_name"))
     print(f"note: {note}")
+
+
+def _is_exported(folder: Path) -> bool:
+    weights = ("model.bin", "model.safetensors")
+    names = {path.name for path in folder.glob("*")}
+    return "config.json" in names and not names.isdisjoint(weights)
 
 
 def _of_the_plugin(state: dict[str, Any]) -> dict[str, Any]:

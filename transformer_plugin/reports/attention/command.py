@@ -80,8 +80,9 @@ def main(args: argparse.Namespace) -> None:
         ValueError: an option has an invalid value.
     """
     choices = [Choice.parse(text) for text in args.figure]
-    for path in filter(None, (args.output, args.weights)):
-        check_target(path)
+    check_target(args.output, args.input)
+    if args.weights:
+        check_target(args.weights, args.input, args.output)
     if min(args.sentences, args.longest) < 1:
         raise ValueError("--sentences and --longest must be at least 1")
     for text in args.text or []:

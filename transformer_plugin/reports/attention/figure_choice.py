@@ -66,7 +66,8 @@ class Choice:
     @property
     def name(self) -> str:
         """A name for a file."""
-        parts = [self.kind, str(self.layer), self.heads, re.sub(r"\W", "_", self.word)]
+        word = re.sub(r"\W", lambda mark: f"_{ord(mark[0]):x}", self.word)
+        parts = [self.kind, str(self.layer), self.heads, word]
         return "-".join(part for part in parts if part)
 
     def panel(self, sentence: Explained) -> Panel:
