@@ -116,6 +116,13 @@ def test_the_end_of_a_terminal_does_not_stop_what_nohup_has_started(tmp_path):
 
 
 FULL = not_written("checkpoint_last.pt", OSError(errno.ENOSPC, "No space left on device"))
+TORCHRUN = "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15"
+BEGUN = "2026-01-31 12:00:00 | INFO | fairseq.trainer | begin training epoch 1"
+KILLS = (
+    "W1126 18:42:38.223000 7 torch/distributed/elastic/multiprocessing/api.py:1047] Unable to"
+    " shutdown process 9 via 15, forcefully exiting via 9"
+)
+RAISE = "killed by torchrun before it had saved: raise TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 FAILED = {  # what training says after the signal, and its status; then the status of the recipe
     "a save that fails": (FULL, 1, 1),
     "an error": ("RuntimeError: NCCL error", 1, 1),
@@ -135,6 +142,52 @@ def test_training_that_fails_after_a_signal_has_not_saved(tmp_path, message, sta
     assert process.returncode == expected, output
     assert not message or (message in output) == (expected == 1)
     assert ("was stopped by SIGTERM" in output) == (expected == 85)
+
+
+@pytest.mark.parametrize(
+    "lines, reason",
+    [
+        ([FULL, "RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer"], FULL),
+        ([BEGUN, KILLS], RAISE),
+    ],
+    ids=["full", "killed"],
+)
+def test_launchers_that_end_after_a_signal_do_not_hide_that_nothing_was_saved(
+    tmp_path, lines, reason
+):
+    warning = KILLS.split("]")[0] + "] Received 15 death signal, shutting down workers"
+    script = "; ".join(f'echo "{line}"' for line in [warning, *lines, TORCHRUN])
+    script = TRAIN.replace("echo saved; exit 85", f"{script}; exit 1")
+    process = training(tmp_path, **recipes(tmp_path, fairseq_train=script), GOES_ON="1")
+    until((tmp_path / "pid").exists)
+    os.kill(process.pid, signal.SIGTERM)
+    output = process.communicate(timeout=30)[0]
+    assert process.returncode == 1, output
+    assert f"train failed with status 1: {reason}; log" in output
+
+
+def test_a_run_of_several_seeds_ends_as_that_of_the_seed(tmp_path):
+    """It is a recipe in a recipe: neither says 85 if nothing was saved."""
+    script = TRAIN.replace("echo saved; exit 85", f'echo "{FULL}"; exit 1')
+    env = recipes(tmp_path, fairseq_train=script) | {"SEEDS": "1 2"}
+    process = training(tmp_path, **env, GOES_ON="1")
+    until((tmp_path / "pid").exists)
+    os.kill(process.pid, signal.SIGTERM)
+    output = process.communicate(timeout=30)[0]
+    assert process.returncode == 1 and FULL in output, output
+
+
+def test_a_killed_command_is_said_to_be_killed(tmp_path):
+    """And not what its log happens to end with."""
+    warning = "/x/y.py:5: FutureWarning: \\nis deprecated\\n  with deprecated():"
+    script = TRAIN.replace("echo begins", f"printf '{warning}\\n'; kill -KILL $$")
+    (tmp_path / "runs/toy/checkpoints").mkdir(parents=True)
+    (tmp_path / "runs/toy/checkpoints/checkpoint_last.pt").touch()
+    process = training(tmp_path, **recipes(tmp_path, fairseq_train=script))
+    output = process.communicate(timeout=30)[0]
+    assert process.returncode == 137, output
+    assert "status 137: killed by SIGKILL, perhaps for lack of memory; log: " in output
+    assert output.endswith("; the same command continues from the last checkpoint\n")
 
 
 def test_a_log_goes_on_after_a_kill_before_the_last_checkpoint_was_copied(tmp_path):

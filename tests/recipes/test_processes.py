@@ -140,6 +140,23 @@ def test_the_number_of_processes_may_change(training, alone, tmp_path):
         assert_same(parameters(alone, updates), parameters(tmp_path / "changed", updates))
 
 
+def test_status_85_of_two_processes_means_that_they_have_saved(training, tmp_path):
+    knobs = {"GPUS": 2, "MASTER_PORT": free_port(), "MAX_UPDATE": 400, "SAVE_UPDATES": 400}
+    log = tmp_path / "full/toy/train.log"
+    cannot_save = training("full", **knobs)
+    until(lambda: log.exists() and "num_updates=10," in log.read_text())
+    (tmp_path / "full/toy/checkpoints/checkpoint_last.pt").mkdir()
+    cannot_save.send_signal(signal.SIGTERM)
+    assert "checkpoint_last.pt: not written (" in ended(cannot_save, status=1)
+
+    log = tmp_path / "one/toy/train.log"
+    signal_to_one = training("one", **knobs)
+    until(lambda: log.exists() and "num_updates=10," in log.read_text())
+    os.kill(*workers(1, tmp_path / "one"), signal.SIGUSR1)
+    output = ended(signal_to_one, status=85)
+    assert "train was stopped; the same command continues" in output
+
+
 @pytest.mark.slow
 def test_two_machines_are_one_with_two_batches(training, alone, tmp_path):
     knobs = {"NODES": 2, "GPUS": 1, "MASTER_PORT": free_port(), "MAX_UPDATE": 20}

@@ -1,54 +1,104 @@
-"""Finds the error message of a failed command in its log."""
+"""Finds out from the log of a failed command why it failed, or that it was only stopped."""
 
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 
 from .spelling import shortened_usage_error
 
-_TAIL = 1 << 16  # bytes that are searched
+_TAIL = 1 << 20  # bytes that are searched: each of many processes may end with a traceback
 _USAGE = re.compile(r"^usage: ", re.MULTILINE)
-_LAUNCHER = re.compile(r"^[EWI]\d{4} .*elastic.*", re.MULTILINE | re.DOTALL)  # torchrun's messages
-_KILLED = re.compile(r"Root Cause.*?rank +: (\d+).*?traceback +: (Signal [^\n]+)", re.DOTALL)
-_STOPPED = re.compile(r"(?:\w+\.)*(?:SignalException|KeyboardInterrupt)\b")
-_NOT_SAVED = ": not written ("  # of training/atomic_checkpoints.py
-_KILLED_RANK = re.compile(r"rank \d+: Signal ")  # from failure_message
 _EXCEPTION = re.compile(r"^(?:\[rank\d+\]: ?)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")
-# A logger's messages, and warnings.
-_MESSAGE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| |^(INFO|DEBUG):|Warning: ")
+# Exceptions of a process, and of torchrun, that follow from the end of another process or a signal:
+# of gloo, of torch's store, of NCCL (ncclRemoteError), of torchrun.
+_CONSEQUENCE = re.compile(
+    r"gloo/transport/|Connection was likely closed|remote process exited or there was a network"
+    r"|^torch\.distributed\.elastic\.|^(?:\w+\.)*(?:SignalException|KeyboardInterrupt)\b"
+)
+# A warning, up to the line of code that caused it.
+_WARNING = re.compile(r"^.*Warning: .*\n(?:(?!\d{4}-|Traceback ).*\n){,9}?[ \t].*\n", re.MULTILINE)
+# Lines that give no reason: of loggers, warnings, tracebacks and launchers, and mere brackets.
+_MESSAGE = re.compile(
+    r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| |^(INFO|DEBUG):|Warning: |^\W*$|^\s"
+    r"|^(\[rank\d+\]:)?\[?[EWI]\d{4} |^\[rank\d+\]: |^Traceback |^During handling |^The above "
+    r"|^srun: (?!error: )|^slurmstepd-|: Exited with exit code \d"
+)
+_REPORT = re.compile(r"^torch\.distributed\.elastic\.\S+:\s*\n=+\n.*", re.MULTILINE | re.DOTALL)
+_KILLED = re.compile(r"Root Cause.*?rank +: (\d+).*?traceback +: (Signal [^\n]+)", re.DOTALL)
+_KILLED_TASK = re.compile(r"^srun: error: \S+: tasks? ([\d,-]+): (?!Exited)(.+)", re.MULTILINE)
+_WAITED = "srun: error: First task exited"  # after this, srun kills the others
+_OUT_OF_TIME = re.compile(r"Unable to shutdown process.*SignalException", re.DOTALL)  # of torchrun
+_PORT_IN_USE = re.compile(r"port: (\d+), .*EADDRINUSE")
+_NOT_SAVED = ": not written ("  # of training/atomic_checkpoints.py
+_STOPPED = "training has stopped after update"  # of training/protection.py, once all is saved
+_BEGUN = re.compile(r"begin training epoch|\bnum_updates=")  # of fairseq
+_FINISHED = "done training in"  # of fairseq
+_CRASH = re.compile(r"rank \S+: |killed by ")  # from failure_message
+_SIGNALS = {128 + number: number.name for number in signal.Signals}
+
+
+def end_of_log(log: Path, start: int) -> str:
+    """The end of what a command has written to its log since byte ``start``."""
+    with log.open("rb") as file:
+        file.seek(max(start, log.stat().st_size - _TAIL))
+        return file.read().decode(errors="replace")
 
 
 def is_crash(message: str) -> bool:
     """Whether a ``failure_message`` is an exception, a killed process or empty. Any other is a
     refusal, which would occur again."""
-    return not message or bool(_EXCEPTION.match(message) or _KILLED_RANK.match(message))
+    return not message or bool(_EXCEPTION.match(message) or _CRASH.match(message))
 
 
-def is_stop(message: str) -> bool:
-    """Whether the ``failure_message`` of a command that got a signal to stop tells of nothing else;
-    launchers end with a status and a message of their own then."""
-    if _STOPPED.match(message) or _KILLED_RANK.match(message):
-        return True
-    return not _EXCEPTION.match(message) and _NOT_SAVED not in message
-
-
-def failure_message(log: Path, start: int) -> str:
-    """The exception, the usage error or the last line of a command that is not a logger's message;
-    "" if there is none.
+def was_stopped(text: str, interrupted: bool) -> bool:
+    """Whether a failed command was only stopped by a signal, and training has lost nothing by it:
+    launchers end with a status of their own then.
 
     Args:
-        start: byte at which the command's own output begins.
+        text: the end of its log.
+        interrupted: the signal came through the recipe; otherwise to one of the processes alone.
     """
-    with log.open("rb") as file:
-        file.seek(max(start, log.stat().st_size - _TAIL))
-        text = file.read().decode(errors="replace")
+    if _STOPPED in text or (interrupted and _FINISHED in text):
+        return True
+    failed = _NOT_SAVED in text or _BEGUN.search(text) or _exceptions(text)[0]
+    return interrupted and not failed
+
+
+def failure_message(text: str, status: int) -> str:
+    """Why a command failed: a file that was not written, an exception, the usage error, a signal,
+    or the last line that is not a logger's message; "" if there is none.
+
+    Args:
+        text: the end of its log.
+        status: its exit status.
+    """
     if usage := _USAGE.search(text):
         return shortened_usage_error(text[usage.start() :]).rstrip("\n").split("\n")[-1]
     if killed := _KILLED.search(text):
         return f"rank {killed[1]}: {killed[2]}"
-    lines = [line.strip() for line in _LAUNCHER.sub("", text).split("\n") if line.strip()]
-    exceptions = [match[1] for line in lines if (match := _EXCEPTION.match(line))]
-    if exceptions:
-        return exceptions[-1]
-    return next((line for line in reversed(lines) if not _MESSAGE.search(line)), "")
+    text = text.split(_WAITED)[0]
+    own = _REPORT.sub("", _WARNING.sub("", text))
+    lines = [line for line in own.split("\n") if not _MESSAGE.search(line)]
+    causes, consequences = _exceptions(text)
+    if causes := [line for line in lines if _NOT_SAVED in line] or causes:
+        if port := _PORT_IN_USE.search(causes[-1]):
+            return f"port {port[1]} is in use, perhaps by another training: set MASTER_PORT"
+        return causes[-1].strip()
+    if killed := _KILLED_TASK.search(text):
+        return f"rank {killed[1]}: {killed[2]}"
+    if _OUT_OF_TIME.search(text):
+        return "killed by torchrun before it had saved: raise TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
+    if status in _SIGNALS:
+        memory = ", perhaps for lack of memory" if status == 128 + signal.SIGKILL else ""
+        return f"killed by {_SIGNALS[status]}{memory}"
+    lines = [line for line in lines if not _EXCEPTION.match(line)] or consequences
+    return lines[-1].strip() if lines else ""
+
+
+def _exceptions(text: str) -> tuple[list[str], list[str]]:
+    """The last lines of tracebacks; then those that follow from the end of another process."""
+    found = [match[1].strip() for line in text.split("\n") if (match := _EXCEPTION.match(line))]
+    consequences = [line for line in found if _CONSEQUENCE.search(line)]
+    return [line for line in found if line not in consequences], consequences

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from ..files import atomic_write
-from .failure import failure_message
+from .failure import end_of_log
 from .plan import Command
 from .process import Supervisor
 from .screen import Screen, screen
@@ -18,7 +18,7 @@ def run(supervisor: Supervisor, command: Command) -> str:
     """Runs a command, with its output in its log file or result file, if it has one.
 
     Returns:
-        The error message from the log; "" if the command succeeded, or has no log.
+        The end of its log; "" if the command succeeded, or has no log.
     """
     if command.log is not None:
         return _run_logged(supervisor, command, command.log)
@@ -47,7 +47,7 @@ def _run_logged(supervisor: Supervisor, command: Command, log: Path) -> str:
 def _run_captured(supervisor: Supervisor, command: Command, output: Path) -> str:
     """Runs a command with standard output redirected to ``output``, which is replaced only if the
     command succeeds. Standard error goes to OUTPUT.stderr."""
-    failure = ""
+    end = ""
     with (
         contextlib.suppress(_CommandFailed),
         atomic_write(output, "wb") as file,
@@ -55,10 +55,10 @@ def _run_captured(supervisor: Supervisor, command: Command, output: Path) -> str
     ):
         errors.truncate(0)
         supervisor.start(command.words, file.fileno(), errors.fileno(), command.variables)
-        failure = _follow(supervisor, command.messages, 0, screen(sys.stderr))
+        end = _follow(supervisor, command.messages, 0, screen(sys.stderr))
         if supervisor.status:
             raise _CommandFailed
-    return failure
+    return end
 
 
 class _CommandFailed(Exception):
@@ -67,7 +67,7 @@ class _CommandFailed(Exception):
 
 def _follow(supervisor: Supervisor, path: Path, start: int, shown: Screen) -> str:
     """Shows what the command appends to ``path`` after byte ``start``, until it ends; returns the
-    error message, or ""."""
+    end of that if the command failed, or ""."""
     with path.open("rb") as file:
         file.seek(start)
         ended = False
@@ -75,4 +75,4 @@ def _follow(supervisor: Supervisor, path: Path, start: int, shown: Screen) -> st
             ended = supervisor.ended(0.1)
             shown.write(file.read())
     shown.close()
-    return failure_message(path, start) if supervisor.status else ""
+    return end_of_log(path, start) if supervisor.status else ""

@@ -41,6 +41,11 @@ class Command:
     about: str
 
     @property
+    def is_logged(self) -> bool:
+        """Whether the command has a file for its messages; a recipe within a recipe has none."""
+        return self.log is not None or self.stdout is not None
+
+    @property
     def messages(self) -> Path:
         """The file for what the command says, as opposed to its result."""
         if self.log is not None:

@@ -87,9 +87,9 @@ class Supervisor:
     @property
     def status(self) -> int:
         """The command's exit status; or 128 plus the number of the signal that killed it, or
-        INTERRUPTED if a signal to stop was passed on before."""
+        INTERRUPTED if that was one to stop, as this process has got too."""
         assert self._process is not None
         status: int = self._process.returncode
-        if status < 0 and self.interrupted:
+        if -status in SIGNALS and self.interrupted:
             return INTERRUPTED
         return status if status >= 0 else 128 - status

@@ -15,7 +15,7 @@ from ..files import remove_unfinished, shown_path
 from ..lock import DATA_LOCK, LockedError, file_lock
 from . import manifest
 from .done_file import DoneFile
-from .failure import is_crash, is_stop
+from .failure import failure_message, is_crash, was_stopped
 from .output import run
 from .plan import Command
 from .process import Supervisor
@@ -123,12 +123,12 @@ class Recipe:
         for command in commands:
             if self.supervisor.interrupted:
                 return INTERRUPTED
-            message = run(self.supervisor, command)
+            end = run(self.supervisor, command)
             status = self.supervisor.status
-            if status and self.supervisor.interrupted and is_stop(message):
+            if status and command.is_logged and was_stopped(end, self.supervisor.interrupted):
                 status = INTERRUPTED
             if status:
-                self._tell_failure(command, status, message)
+                self._tell_failure(command, status, failure_message(end, status))
                 if command.resumes:
                     self._record(commands, status)
                 return status
@@ -155,7 +155,7 @@ class Recipe:
 
     def _tell_failure(self, command: Command, status: int, message: str) -> None:
         """Says in one line what went wrong, unless the plugin's own tool has done so."""
-        logged = command.log is not None or command.stdout is not None
+        logged = command.is_logged
         where = f"; log: {shown_path(command.messages)}" if logged else ""
         can_continue = command.continues and (status == INTERRUPTED or is_crash(message))
         again = "; the same command continues from the last checkpoint" * can_continue
