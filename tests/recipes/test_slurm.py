@@ -16,10 +16,12 @@ FAKES = {
     # --kill-on-bad-exit=1, its default, the end of one that fails is the end of all.
     "srun": """
 nodes=1 tasks=1 kill=1
+echo "$*" >> "$FAKE/srun"
 while [[ $1 == --* ]]; do
     case $1 in
         --nodes) nodes=$2; shift ;;
         --ntasks-per-node) tasks=$2; shift ;;
+        --ntasks) shift ;;
         --kill-on-bad-exit=0) kill=0 ;;
     esac
     shift
@@ -52,7 +54,13 @@ mkdir -p "$RUNS/toy/checkpoints"
 echo done > "$RUNS/toy/checkpoints/checkpoint_last.pt"
 exit "$FAKE_STATUS"
 """,
-    "transformer-plugin": PLUGIN + 'echo "$*" >> "$FAKE/after"; exit 3',
+    # FAKE_WAITS: averaging waits for a signal to the tasks.
+    "transformer-plugin": PLUGIN
+    + """
+echo "$*" >> "$FAKE/after"
+[[ -z ${FAKE_WAITS:-} ]] || { echo $PPID > "$FAKE/recipe"; exec sleep 60; }
+exit 3
+""",
 }
 
 
@@ -92,6 +100,10 @@ def job(small_data, tmp_path):
     return start
 
 
+def calls(folder, program):
+    return (folder / program).read_text().splitlines()
+
+
 def test_tasks_know_their_place_and_the_rest_follows(job, tmp_path):
     process = job("--clip-norm", "1.0", FAKE_STATUS="0")
     output = process.communicate(timeout=60)[0]
@@ -120,6 +132,19 @@ def test_a_job_that_is_told_to_end_saves_and_is_queued_again(job, tmp_path):
     assert (tmp_path / "saved").exists() and not (tmp_path / "after").exists()
 
 
+def test_a_job_that_is_cancelled_saves_and_is_not_queued_again(job, tmp_path):
+    process = job(SLURM_NNODES="1", SLURM_NTASKS_PER_NODE="1")
+    pid = tmp_path / "pid0"
+    while not (pid.exists() and pid.read_text()):
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)  # as scancel does, to all processes of the job
+    os.kill(int(pid.read_text()), signal.SIGUSR1)
+    assert process.wait(timeout=60) == 85
+    assert (tmp_path / "saved").exists()
+    assert "requeue 1234567" not in calls(tmp_path, "scontrol")
+
+
 def test_a_job_of_one_gpu_gets_the_signal_too(job, tmp_path):
     """Slurm's --signal goes to what srun has started, not to the script."""
     process = job(SLURM_NNODES="1", SLURM_NTASKS_PER_NODE="1")
@@ -131,6 +156,24 @@ def test_a_job_of_one_gpu_gets_the_signal_too(job, tmp_path):
     assert process.wait(timeout=60) == 85
     assert "--distributed-init-method" not in (tmp_path / "task0").read_text()
     assert "requeue 1234567" in (tmp_path / "scontrol").read_text().splitlines()
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
+def test_every_stage_is_told_of_the_time_limit_and_queued_again(job, tmp_path, number):
+    """Slurm signals all processes of what srun has started; scancel also the script, and then the
+    job is not queued again."""
+    process = job(FAKE_STATUS="0", FAKE_WAITS="1")
+    recipe = tmp_path / "recipe"
+    while not (recipe.exists() and recipe.read_text()):
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.05)
+    assert any("run.sh toy --from average" in line for line in calls(tmp_path, "srun"))
+    if number == signal.SIGTERM:
+        process.send_signal(number)
+    os.kill(int(recipe.read_text()), number)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 85, output
+    assert (number == signal.SIGUSR1) == ("requeue 1234567" in calls(tmp_path, "scontrol"))
 
 
 def test_slurm_is_asked_for_what_the_script_relies_on():
