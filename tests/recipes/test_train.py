@@ -151,6 +151,22 @@ def test_settings_that_changed_after_the_end_of_training_are_not_recorded(tmp_pa
     assert "already done" in recipe("train.sh", "toy", **knobs).stderr
 
 
+def test_all_machines_agree_on_whether_training_is_done(tmp_path):
+    """By the record of machine 0: otherwise one waits for another that skips the stage."""
+    tool = "mkdir -p $RUNS/toy/checkpoints; touch $RUNS/toy/checkpoints/checkpoint_last.pt"
+    env = recipes(tmp_path, torchrun=tool)
+    knobs = {name: env[name] for name in ("PATH", "RUNS")} | {"NODES": "2", "GPUS": "1"}
+
+    def skips(rank, **others):
+        said = recipe("train.sh", "toy", NODE_RANK=str(rank), **knobs, **others).stderr
+        return "train: already done" in said
+
+    assert not skips(1)  # machine 0 dies, after which both start again
+    assert not skips(1) and not skips(0)
+    assert skips(0) and skips(1)
+    assert not skips(1, MAX_EPOCH="11") and not skips(0, MAX_EPOCH="11")
+
+
 def test_a_folder_may_be_spelt_otherwise_or_move(tmp_path):
     tool = 'mkdir -p "$HERE/toy/checkpoints"; touch "$HERE/toy/checkpoints/checkpoint_last.pt"'
     path = recipes(tmp_path, fairseq_train=tool)["PATH"]

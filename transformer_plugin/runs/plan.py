@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,10 +72,11 @@ class Command:
 
     @property
     def settings(self) -> str:
-        """What determines the result: the command line, and variables other than those of how it
-        is launched."""
+        """What determines the result: the command line as on machine 0, and variables other than
+        those of how it is launched."""
         variables = [f"{n}={v} " for n, v in self.variables.items() if n in _CHANGES_RESULTS]
-        return "".join(variables) + self.line
+        line = re.sub(r"(?<= --node-rank )\d+", "0", self.line)
+        return "".join(variables) + re.sub(r"\.node\d+(?=\.log'?$)", "", line)
 
     def __str__(self) -> str:
         """The command line with its variables, as it can be pasted into a shell."""
@@ -87,7 +89,7 @@ def parse_plan(words: list[str], node_rank: int = 0) -> list[Command]:
     stage, options, ``--`` and the command line.
 
     Args:
-        node_rank: stages and logs of another machine than 0 get names of their own.
+        node_rank: logs of another machine than 0 get names of their own.
 
     Raises:
         ValueError: a stage has no command.
@@ -98,10 +100,8 @@ def parse_plan(words: list[str], node_rank: int = 0) -> list[Command]:
         end = int(words[0]) + 1
         command = _parse_command(words[1:end])
         words = words[end:]
-        if node_rank:
-            command.stage += f".node{node_rank}"
-            if command.log is not None:
-                command.log = command.log.with_suffix(f".node{node_rank}{command.log.suffix}")
+        if node_rank and command.log is not None:
+            command.log = command.log.with_suffix(f".node{node_rank}{command.log.suffix}")
         commands.append(command)
     return commands
 

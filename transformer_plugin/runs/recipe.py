@@ -33,7 +33,8 @@ class Recipe:
         folder: of the run, locked until all stages have ended.
         data: folder of the prepared data. Stages with inputs share a lock on it, which keeps steps
             of data-prep/ from changing it.
-        node_rank: number of this machine. All but machine 0 leave the lock and the manifest to it.
+        node_rank: number of this machine. All but machine 0 leave the lock, the manifest and the
+            records of what is done to it.
     """
 
     def __init__(
@@ -87,6 +88,8 @@ class Recipe:
             self._note(f"{last.stage}: already done")
             return 0
         self._tell_start(commands)
+        if self.node_rank:
+            return self._run(commands)
         if last.continues:
             self._tell_changes(last, done_file.changes())
         else:
