@@ -96,7 +96,10 @@ def test_without_a_reason_in_the_log_the_status_is_one():
 def test_training_that_has_saved_was_stopped_whatever_its_launcher_says():
     for end, interrupted in ((SIGNAL, True), (REPORT.format(85, 85), False)):
         assert was_stopped(BEGUN + STOPPED + end, interrupted)
-        assert not was_stopped(BEGUN + end, interrupted)
+    assert not was_stopped(BEGUN + SIGNAL, interrupted=True)
+    for other_machine, stopped in ((REPORT.format(85, 85), True), (REPORT.format(1, 1), False)):
+        assert was_stopped(other_machine, interrupted=False) == stopped  # process 0 logs elsewhere
+    assert not was_stopped(TRACE.format(PEERS[0]) + SIGNAL, interrupted=True)
     assert was_stopped(SIGNAL, interrupted=True)  # it had not begun
     assert not was_stopped(SIGNAL, interrupted=False)
     finished = (

@@ -6,16 +6,19 @@ import re
 import signal
 from pathlib import Path
 
+from ..exit_status import INTERRUPTED
 from .spelling import shortened_usage_error
 
 _TAIL = 1 << 20  # bytes that are searched: each of many processes may end with a traceback
 _USAGE = re.compile(r"^usage: ", re.MULTILINE)
 _EXCEPTION = re.compile(r"^(?:\[rank\d+\]: ?)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")
-# Exceptions of a process, and of torchrun, that follow from the end of another process or a signal:
-# of gloo, of torch's store, of NCCL (ncclRemoteError), of torchrun.
-_CONSEQUENCE = re.compile(
+# Exceptions by a signal, and torchrun's own; then those that follow from the end of another
+# process: of gloo, of torch's store, of NCCL (ncclRemoteError).
+_BY_SIGNAL = re.compile(
+    r"^torch\.distributed\.elastic\.|^(?:\w+\.)*(?:SignalException|KeyboardInterrupt)\b"
+)
+_BY_OTHERS = re.compile(
     r"gloo/transport/|Connection was likely closed|remote process exited or there was a network"
-    r"|^torch\.distributed\.elastic\.|^(?:\w+\.)*(?:SignalException|KeyboardInterrupt)\b"
 )
 # A warning, up to the line of code that caused it.
 _WARNING = re.compile(r"^.*Warning: .*\n(?:(?!\d{4}-|Traceback ).*\n){,9}?[ \t].*\n", re.MULTILINE)
@@ -32,7 +35,8 @@ _WAITED = "srun: error: First task exited"  # after this, srun kills the others
 _OUT_OF_TIME = re.compile(r"Unable to shutdown process.*SignalException", re.DOTALL)  # of torchrun
 _PORT_IN_USE = re.compile(r"port: (\d+), .*EADDRINUSE")
 _NOT_SAVED = ": not written ("  # of training/atomic_checkpoints.py
-_STOPPED = "training has stopped after update"  # of training/protection.py, once all is saved
+# Of training/protection.py, and of torchrun about a process of it, once all is saved.
+_STOPPED = re.compile(rf"training has stopped after update|exitcode +: {INTERRUPTED} ")
 _BEGUN = re.compile(r"begin training epoch|\bnum_updates=")  # of fairseq
 _FINISHED = "done training in"  # of fairseq
 _CRASH = re.compile(r"rank \S+: |killed by ")  # from failure_message
@@ -60,10 +64,10 @@ def was_stopped(text: str, interrupted: bool) -> bool:
         text: the end of its log.
         interrupted: the signal came through the recipe; otherwise to one of the processes alone.
     """
-    if _STOPPED in text or (interrupted and _FINISHED in text):
+    if _STOPPED.search(text) or (interrupted and _FINISHED in text):
         return True
-    failed = _NOT_SAVED in text or _BEGUN.search(text) or _exceptions(text)[0]
-    return interrupted and not failed
+    failed = not all(map(_BY_SIGNAL.search, _exceptions(text)))
+    return interrupted and not (failed or _NOT_SAVED in text or _BEGUN.search(text))
 
 
 def failure_message(text: str, status: int) -> str:
@@ -81,7 +85,8 @@ def failure_message(text: str, status: int) -> str:
     text = text.split(_WAITED)[0]
     own = _REPORT.sub("", _WARNING.sub("", text))
     lines = [line for line in own.split("\n") if not _MESSAGE.search(line)]
-    causes, consequences = _exceptions(text)
+    exceptions = _exceptions(text)
+    causes = [e for e in exceptions if not (_BY_SIGNAL.search(e) or _BY_OTHERS.search(e))]
     if causes := [line for line in lines if _NOT_SAVED in line] or causes:
         if port := _PORT_IN_USE.search(causes[-1]):
             return f"port {port[1]} is in use, perhaps by another training: set MASTER_PORT"
@@ -90,15 +95,14 @@ def failure_message(text: str, status: int) -> str:
         return f"rank {killed[1]}: {killed[2]}"
     if _OUT_OF_TIME.search(text):
         return "killed by torchrun before it had saved: raise TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
+    if status == 128 + signal.SIGKILL:
+        return "killed by SIGKILL, perhaps for lack of memory"
     if status in _SIGNALS:
-        memory = ", perhaps for lack of memory" if status == 128 + signal.SIGKILL else ""
-        return f"killed by {_SIGNALS[status]}{memory}"
-    lines = [line for line in lines if not _EXCEPTION.match(line)] or consequences
+        return f"killed by {_SIGNALS[status]}"
+    lines = [line for line in lines if not _EXCEPTION.match(line)] or exceptions
     return lines[-1].strip() if lines else ""
 
 
-def _exceptions(text: str) -> tuple[list[str], list[str]]:
-    """The last lines of tracebacks; then those that follow from the end of another process."""
-    found = [match[1].strip() for line in text.split("\n") if (match := _EXCEPTION.match(line))]
-    consequences = [line for line in found if _CONSEQUENCE.search(line)]
-    return [line for line in found if line not in consequences], consequences
+def _exceptions(text: str) -> list[str]:
+    """The last lines of tracebacks."""
+    return [match[1].strip() for line in text.split("\n") if (match := _EXCEPTION.match(line))]
