@@ -49,9 +49,10 @@ if ((devices > 1)); then
     # fairseq's defaults, NCCL and DDP that overlaps with the backward pass, need GPUs.
     ((gpus)) || device_flags+=(--distributed-backend gloo --ddp-backend legacy_ddp)
     # TORCH_ELASTIC_SHUTDOWN_TIMEOUT: seconds that torchrun gives processes to save and end.
-    # PET_SIGNALS_TO_HANDLE: torchrun would also take SIGHUP under nohup; recipes pass on SIGTERM alone.
+    # PET_SIGNALS_TO_HANDLE: torchrun would also take SIGHUP under nohup. Recipes pass on SIGTERM alone,
+    # but a SIGUSR1 may go to the whole process group.
     launch_env=(--env "MASTER_ADDR=$MASTER_ADDR" --env "MASTER_PORT=$MASTER_PORT"
-        --env PET_SIGNALS_TO_HANDLE=SIGTERM
+        --env "PET_SIGNALS_TO_HANDLE=SIGTERM,SIGUSR1"
         --env "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=${TORCH_ELASTIC_SHUTDOWN_TIMEOUT:-45}"
         --env "OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((gpus ? 1 : ($(nproc) + GPUS - 1) / GPUS))}")
 fi

@@ -3,8 +3,12 @@
 # It gives fairseq the rank and the world size. fairseq's own way divides by the number of GPUs, which
 # is 0 on a CPU, and under Slurm calls scontrol.
 set -euo pipefail
+# Slurm passes on the environment of sbatch, which may have a RANK of its own.
+[[ ${LAUNCHER:-} != srun ]] || unset RANK LOCAL_RANK WORLD_SIZE
 : "${RANK:=${SLURM_PROCID:?worker.sh is started by torchrun or srun, see recipes/train.sh}}"
 : "${LOCAL_RANK:=${SLURM_LOCALID:-0}}" "${WORLD_SIZE:=${SLURM_NTASKS:-1}}"
 export RANK LOCAL_RANK WORLD_SIZE
-exec "$@" --distributed-no-spawn --distributed-init-method env:// \
+stopped_with=()  # torchrun, whatever ends it: nobody else would stop this process
+[[ -z ${TORCHELASTIC_RUN_ID:-} ]] || stopped_with=(transformer-plugin recipe worker "$PPID")
+exec ${stopped_with[@]+"${stopped_with[@]}"} "$@" --distributed-no-spawn --distributed-init-method env:// \
     --distributed-world-size "$WORLD_SIZE" --distributed-rank "$RANK" --device-id "$LOCAL_RANK"

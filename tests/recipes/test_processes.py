@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import fairseq_commands
 import pytest
 import torch
 from recipe_environment import REPO, environment
@@ -24,25 +26,26 @@ NUMBERS = {
 }
 
 
-def start(data, runs, **knobs):
+def start(data, runs, *flags, **knobs):
     """recipes/train.sh on the way."""
     numbers = NUMBERS | {"DATA_DIR": str(data), "RUNS": str(runs)}
     return subprocess.Popen(
-        [REPO / "recipes/train.sh", "toy", "--disable-validation"],
+        [REPO / "recipes/train.sh", "toy", "--disable-validation", *flags],
         env=environment(**numbers | {name: str(value) for name, value in knobs.items()}),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        start_new_session=True,
     )
 
 
 @pytest.fixture
 def training(small_data, tmp_path):
-    """training(folder, NAME=VALUE) starts recipes/train.sh; all end with the test."""
+    """training(folder, FLAG..., NAME=VALUE) starts recipes/train.sh; all end with the test."""
     started = []
 
-    def begin(folder, **knobs):
-        started.append(start(small_data, tmp_path / folder, **knobs))
+    def begin(folder, *flags, **knobs):
+        started.append(start(small_data, tmp_path / folder, *flags, **knobs))
         return started[-1]
 
     yield begin
@@ -155,6 +158,42 @@ def test_status_85_of_two_processes_means_that_they_have_saved(training, tmp_pat
     os.kill(*workers(1, tmp_path / "one"), signal.SIGUSR1)
     output = ended(signal_to_one, status=85)
     assert "train was stopped; the same command continues" in output
+
+
+def test_processes_with_loaders_save_whatever_tells_them_to_stop(training, tmp_path):
+    """Not in forks of a server: signals go to process groups, and to the children of a process."""
+    runs = tmp_path / "runs"
+    log = runs / "toy/train.log"
+
+    def begin():
+        return training(
+            *("runs", "--num-workers", "2"), GPUS=2, MASTER_PORT=free_port(), MAX_UPDATE=100_000,
+            PATH=fairseq_commands.environment(forks=False)["PATH"],
+        )  # fmt: skip
+
+    def saved():
+        return re.findall("training has stopped after update .* is saved", log.read_text())
+
+    def ended_everywhere():
+        return not [*workers(0, runs), *workers(1, runs)]
+
+    first = begin()
+    until((runs / "toy/checkpoints/checkpoint_1_10.pt").exists)
+    assert len([*workers(0, runs)]) == 3
+    os.killpg(first.pid, signal.SIGUSR1)
+    assert "train was stopped by SIGUSR1" in ended(first, status=85)
+    assert len(saved()) == 1, log.read_text()
+    assert "SignalException" in log.read_text(), "torchrun waited for them"
+    until(ended_everywhere, seconds=10)
+
+    before = log.stat().st_size
+    second = begin()
+    until(lambda: b"begin training epoch" in log.read_bytes()[before:])
+    (torchrun,) = Path(f"/proc/{second.pid}/task/{second.pid}/children").read_text().split()
+    os.kill(int(torchrun), signal.SIGKILL)
+    ended(second, status=137)
+    until(ended_everywhere, seconds=30)
+    assert len(saved()) == 2, log.read_text()
 
 
 @pytest.mark.slow

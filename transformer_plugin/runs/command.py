@@ -1,7 +1,8 @@
 """``transformer-plugin recipe``: what the shell scripts of recipes/ call.
 
-``check`` finds misspelt names, ``gpus`` counts, and ``run`` runs the stages that a script declares.
-Each imports what it needs when it needs it, because a recipe calls all three.
+``check`` finds misspelt names, ``gpus`` counts, ``run`` runs the stages that a script declares, and
+``worker`` becomes a process of a distributed training. Each imports what it needs when it needs it,
+because a recipe calls them all.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stages.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
     stages.add_argument("--summary", action="store_true", help="end with scores and samples")
     stages.add_argument("plan", nargs=argparse.REMAINDER, help="see runs/plan.py")
+    worker = actions.add_parser("worker", help="become a command that is stopped with its parent")
+    worker.add_argument("parent", type=int, help="number of the parent process")
+    worker.add_argument("words", nargs=argparse.REMAINDER, help="the command")
+    worker.set_defaults(script="worker.sh")
     for action in (check, stages):
         action.add_argument("--script", required=True, help="name for messages")
 
@@ -46,6 +51,11 @@ def main(args: argparse.Namespace) -> int:
 
             check_names(args.experiment, args.recipes, os.environ)
             return 0
+        if args.action == "worker":
+            from .process import end_with_parent
+
+            end_with_parent(args.parent)
+            os.execvp(args.words[0], args.words)
         return _run(args)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""

@@ -14,6 +14,16 @@ from ..exit_status import INTERRUPTED
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_prctl = getattr(ctypes.CDLL(None), "prctl", None)
+
+
+def end_with_parent(parent: int) -> None:
+    """On Linux, has this process get a SIGTERM when ``parent`` ends, also after ``exec``; ends this
+    process if that has ended already."""
+    if _prctl is not None:
+        _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        os._exit(INTERRUPTED)
 
 
 class Supervisor:
@@ -28,7 +38,6 @@ class Supervisor:
         self.interrupted = False
         self.signal = ""  # name of the first signal
         self._process: subprocess.Popen[bytes] | None = None
-        self._prctl = getattr(ctypes.CDLL(None), "prctl", None)
         for number in SIGNALS:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._interrupt)
@@ -61,10 +70,7 @@ class Supervisor:
         def before_exec() -> None:
             for number in (signal.SIGINT, signal.SIGHUP):  # of a terminal, to all its processes
                 signal.signal(number, signal.SIG_IGN)  # the command gets one SIGTERM
-            if self._prctl is not None:
-                self._prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-            if os.getppid() != parent:
-                os._exit(INTERRUPTED)
+            end_with_parent(parent)
 
         self._process = subprocess.Popen(
             words,

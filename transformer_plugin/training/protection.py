@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -35,6 +36,8 @@ def protect_training() -> None:
 
 
 def _protect(train: ModuleType) -> None:
+    # Processes that load batches would die of a SIGTERM to the process group, as torchrun sends it.
+    os.register_at_fork(after_in_child=os.setpgrp)
     write_atomically()
     checkpoint_utils.save_checkpoint = saving_each_interval(checkpoint_utils.save_checkpoint)
     early_stopping.watch(train.should_stop_early)
