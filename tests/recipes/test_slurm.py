@@ -43,10 +43,11 @@ exit "$worst"
 echo "$*" >> "$FAKE/scontrol"
 [[ $1 != show ]] || printf 'node7\\nnode8\\n'
 """,
-    # fairseq-train: saves and ends with 85 on SIGUSR1, or ends with FAKE_STATUS.
+    # fairseq-train: saves and ends with 85 on SIGUSR1, or ends with FAKE_STATUS. With FAKE_IMPORTS
+    # it does not handle signals yet.
     "fairseq-train": """
 RANK=${RANK:-0}  # of one process nobody tells it
-trap '((RANK)) || { sleep 1; touch "$FAKE/saved"; }; exit 85' USR1
+[[ -n ${FAKE_IMPORTS:-} ]] || trap '((RANK)) || { sleep 1; touch "$FAKE/saved"; }; exit 85' USR1
 echo "${MASTER_ADDR:-} ${MASTER_PORT:-} $*" > "$FAKE/task${RANK}"
 echo $$ > "$FAKE/pid${RANK}"
 while [[ -z ${FAKE_STATUS:-} ]]; do sleep 0.05; done
@@ -105,7 +106,8 @@ def calls(folder, program):
 
 
 def test_tasks_know_their_place_and_the_rest_follows(job, tmp_path):
-    process = job("--clip-norm", "1.0", FAKE_STATUS="0")
+    of_the_submitter = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"}
+    process = job("--clip-norm", "1.0", FAKE_STATUS="0", **of_the_submitter)
     output = process.communicate(timeout=60)[0]
     assert "[data-bin] already done" in output
     assert process.returncode == 3, output  # that of what stands for transformer-plugin
@@ -118,14 +120,19 @@ def test_tasks_know_their_place_and_the_rest_follows(job, tmp_path):
     assert (tmp_path / "after").read_text().startswith("average --last 5")
 
 
-def test_a_job_that_is_told_to_end_saves_and_is_queued_again(job, tmp_path):
-    process = job()
-    pids = [tmp_path / f"pid{rank}" for rank in range(4)]
+def signal_tasks(process, folder):
+    """As --signal=USR1@180 does, once all four have started."""
+    pids = [folder / f"pid{rank}" for rank in range(4)]
     while not all(path.exists() and path.read_text() for path in pids):
         assert process.poll() is None, process.communicate()[0]
         time.sleep(0.05)
-    for path in pids:  # as --signal=USR1@180 does
+    for path in pids:
         os.kill(int(path.read_text()), signal.SIGUSR1)
+
+
+def test_a_job_that_is_told_to_end_saves_and_is_queued_again(job, tmp_path):
+    process = job()
+    signal_tasks(process, tmp_path)
     output = process.communicate(timeout=60)[0]
     assert process.returncode == 85 and "job 1234567 is queued again" in output
     assert "requeue 1234567" in (tmp_path / "scontrol").read_text().splitlines()
@@ -143,6 +150,14 @@ def test_a_job_that_is_cancelled_saves_and_is_not_queued_again(job, tmp_path):
     assert process.wait(timeout=60) == 85
     assert (tmp_path / "saved").exists()
     assert "requeue 1234567" not in calls(tmp_path, "scontrol")
+
+
+def test_a_job_that_is_told_to_end_while_its_tasks_import_is_queued_again(job, tmp_path):
+    process = job(FAKE_IMPORTS="1")
+    signal_tasks(process, tmp_path)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 85 and "job 1234567 is queued again" in output, output
+    assert not (tmp_path / "after").exists()
 
 
 def test_a_job_of_one_gpu_gets_the_signal_too(job, tmp_path):

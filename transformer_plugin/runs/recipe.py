@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import signal
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
@@ -20,8 +21,9 @@ from .output import run
 from .plan import Command
 from .process import Supervisor
 
-_REPO = Path(__file__).parents[2]
+_REPO = Path(__file__).resolve().parents[2]
 PATIENCE = 2.0  # seconds for a recipe that is just ending
+_KILLED_BY_USR1 = 128 + signal.SIGUSR1
 
 
 class Recipe:
@@ -128,7 +130,9 @@ class Recipe:
                 return INTERRUPTED
             end = run(self.supervisor, command)
             status = self.supervisor.status
-            if status and command.is_logged and was_stopped(end, self.supervisor.interrupted):
+            stopped = command.is_logged and was_stopped(end, self.supervisor.interrupted)
+            # Slurm's signal may come before training can handle it.
+            if status and (stopped or status == _KILLED_BY_USR1):
                 status = INTERRUPTED
             if status:
                 self._tell_failure(command, status, failure_message(end, status))
