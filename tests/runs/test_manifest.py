@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from transformer_plugin.runs import manifest
+from transformer_plugin.runs import machine, manifest
 from transformer_plugin.runs.data_files import data_facts
 from transformer_plugin.runs.training_facts import training_facts
 
@@ -84,6 +84,12 @@ def test_entries_are_added_and_the_same_is_not_said_twice(log, tmp_path):
     assert [entry["status"] for entry in found] == [0, 85]
     assert found[0]["code"].keys() == {"commit", "changed"} and found[0]["versions"]["torch"]
     assert found[0]["hardware"]["cores"] > 0
+
+
+def test_the_commit_is_known_if_another_user_owns_the_code(monkeypatch):
+    own = machine.code()
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    assert machine.code() == own
 
 
 def test_a_write_that_fails_leaves_the_former(log, tmp_path, monkeypatch):

@@ -22,8 +22,9 @@ PACKAGES = (
 
 def code() -> dict[str, Any]:
     """The commit of the repository, and whether tracked files differ from it; None if unknown."""
-    commit = _printed("git", "rev-parse", "HEAD")
-    changes = _printed("git", "status", "--porcelain", "--untracked-files=no")
+    git = ("git", "-c", "safe.directory=*")  # also if another user owns the files
+    commit = _printed(*git, "rev-parse", "HEAD")
+    changes = _printed(*git, "status", "--porcelain", "--untracked-files=no")
     return {"commit": commit, "changed": None if changes is None else changes != ""}
 
 
