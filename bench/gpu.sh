@@ -13,7 +13,7 @@
 # machine without a network, first on one that has it:
 #     collect  PACK/wheels, for Python 3.12, and PACK/data.tar.xz, for the last four stages
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
 : "${OUT:=runs/gpu}"    # folder of the figures
 : "${PACK:=.gpu}"       # folder of what `collect` leaves, and of the environment made from it
 : "${MINUTES:=7}"       # of training since its start

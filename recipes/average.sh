@@ -2,7 +2,7 @@
 # Averages the last checkpoints of an experiment: average.sh EXPERIMENT [--dry-run]
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
 begin "$@"
 
 by=epochs

@@ -2,7 +2,7 @@
 # Translates the test set by beam search: generate.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-generate]
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
 begin "$@"
 
 : "${MAX_LEN_OWN:=}"  # tokens beyond the source's own; empty: 50, section 6.1

@@ -2,7 +2,7 @@
 # What the verbs of recipes/ share. A verb sets its numbers, declares its stages and performs them:
 #
 #   set -euo pipefail
-#   . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+#   . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
 #   begin "$@"                  # EXPERIMENT [--dry-run] [flags that go to the tool, in EXTRA]
 #   stage train --output "$RUN_DIR/checkpoints/checkpoint_last.pt" --input "$DATA_DIR/data-bin" \
 #       --log "$RUN_DIR/train.log" -- fairseq-train "$DATA_DIR/data-bin" "${EXTRA[@]}"
@@ -12,8 +12,8 @@
 # recipes/experiments/EXPERIMENT.sh sets (CORPUS, SOURCE, TARGET, VOCAB_SIZE, ...).
 
 [[ $(type -t perform) != function ]] || return 0  # run.sh reads it once for all verbs
-REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-SCRIPT="${0##*/}"
+REPO=$(dirname "$(dirname "$(realpath "${BASH_SOURCE[0]}")")")  # without links, as Python spells it
+SCRIPT=$(basename "$(realpath -m -- "$0")")
 PLAN=() EXTRA=() WHOLE_RUN='' SUMMARY=''
 : "${RUNS:=$REPO/runs}"  # the folder that holds one folder per experiment
 RUNS=$(realpath -ms "$RUNS")  # one spelling of a folder, by which stages know that they are done

@@ -7,7 +7,7 @@
 # are taken, to fine-tune its model.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
 begin "$@"
 
 needs SOURCE TARGET

@@ -4,7 +4,7 @@
 # skipped. SEEDS="1 2 3" makes a run for each. Without arguments it lists the experiments.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
 
 STAGES=(prepare train average generate score)
 usage="usage: run.sh EXPERIMENT [--from STAGE] [--to STAGE] [--dry-run]; stages: ${STAGES[*]}"

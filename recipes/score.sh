@@ -3,7 +3,7 @@
 # Of parses their F1.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
 begin "$@"
 
 SUMMARY=1

@@ -6,7 +6,7 @@
 # terminal) it finishes the update, saves and ends with status 85; the same command continues from there.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
 begin "$@"
 
 needs SOURCE TARGET ARCH

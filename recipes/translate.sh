@@ -5,7 +5,7 @@
 # CHECKPOINT names another checkpoint than the averaged one.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
 begin "$@"
 
 : "${CHECKPOINT:=$RUN_DIR/checkpoints/averaged.pt}"

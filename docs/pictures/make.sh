@@ -2,7 +2,7 @@
 # The pictures of the pages, from the demo's run: docs/pictures/make.sh [RUN]
 # Needs Chromium (Debian: apt install chromium) and an active .venv.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 run=${1:-runs/toy}
 sentence="Clara lends the sons many dresses every day."
 pages=$(mktemp -d)
