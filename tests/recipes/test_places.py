@@ -29,6 +29,7 @@ def test_a_run_is_done_however_its_recipe_is_called(tmp_path):
     assert "train: already done" in train("recipes/train.sh", CDPATH=".:/tmp")
     assert "train: already done" in train(script)
     assert "train: already done" in train(folder / "train.sh")
+    assert "train: already done" in train(repository / "recipes/train.sh")
     linked = train(repository / "recipes/train.sh", PYTHONPATH=str(repository))
     assert "train: already done" in linked
 
