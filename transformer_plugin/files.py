@@ -64,7 +64,8 @@ def check_target(path: Path, *others: Path | None) -> None:
         IsADirectoryError: ``path`` is a folder.
         ValueError: ``path`` is one of the others.
     """
-    if path.resolve() in (other.resolve() for other in others if other is not None):
+    same = os.path.realpath(path) in (os.path.realpath(other) for other in others if other)
+    if same and (path.is_file() or not path.exists()):  # not a terminal
         raise ValueError(f"{path} would be read and overwritten, or written twice: name another")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file")

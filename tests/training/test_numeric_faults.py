@@ -117,7 +117,10 @@ def test_scale_at_its_minimum_is_divergence(monkeypatch):
 
     monkeypatch.setattr(Trainer, "train_step", overflow)
     trainer = object.__new__(SafeTrainer)
-    trainer.cfg = SimpleNamespace(common=SimpleNamespace(fp16=True, bf16=False, amp=False))
+    trainer.cfg = SimpleNamespace(
+        common=SimpleNamespace(fp16=True, bf16=False, amp=False),
+        distributed_training=SimpleNamespace(distributed_world_size=1),
+    )
     trainer.task = SimpleNamespace(cfg=SimpleNamespace(on_divergence="stop"))
     trainer._num_updates = 41
     with pytest.raises(SystemExit, match="update 41: training has diverged: Minimum loss scale"):

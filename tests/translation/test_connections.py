@@ -51,6 +51,13 @@ def post(address, sentence):
     return client
 
 
+def get_health(address):
+    client = http.client.HTTPConnection(*address, timeout=30)
+    client.request("GET", "/health")
+    assert client.getresponse().read()
+    client.close()
+
+
 def test_nothing_is_translated_for_clients_that_have_gone():
     seen, started, go_on = [], threading.Event(), threading.Event()
 
@@ -69,6 +76,7 @@ def test_nothing_is_translated_for_clients_that_have_gone():
         assert becomes(lambda: len(open_connections) == 3)
         gone.close()
         assert becomes(lambda: len(open_connections) == 2)
+        get_health(address)  # meanwhile the service has learnt of it everywhere
         go_on.set()
         assert first.getresponse().status == last.getresponse().status == 200
         first.close()

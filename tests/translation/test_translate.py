@@ -1,7 +1,6 @@
 """Raw text in, raw text out: one line for each line, and the same as fairseq-generate gives."""
 
 import argparse
-import io
 import os
 import random
 import signal
@@ -16,7 +15,6 @@ from transformer_plugin import cli
 from transformer_plugin.checkpoints.safe_loading import load
 from transformer_plugin.checkpoints.saving import save
 from transformer_plugin.scoring.hypotheses import detokenise, read_hypotheses
-from transformer_plugin.text_streams import blocks, sentences
 from transformer_plugin.translation.arguments import add_model_arguments, add_search_arguments
 from transformer_plugin.translation.loading import load_translator
 
@@ -111,13 +109,6 @@ def test_output_is_written_whole_or_not_at_all(run_folder, tmp_path, capsys):
     assert cli.main(words) == 0
     first, second = output.read_text(encoding="utf-8").splitlines()
     assert first and not second and "\r" not in first
-
-
-def test_lines_before_one_that_is_no_text_are_translated():
-    found = blocks(sentences(io.BytesIO(b"a\nb\n\xff\nc\n"), "text"), 1000)
-    assert next(found) == ["a\n", "b\n"]
-    with pytest.raises(ValueError, match="text:3: not UTF-8 at byte 1"):
-        next(found)
 
 
 @pytest.mark.parametrize("to_file", [False, True])

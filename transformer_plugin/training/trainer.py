@@ -102,7 +102,8 @@ class SafeTrainer(Trainer):
             if extra_state is not None:
                 restore_master_weights(self, filename)
         if extra_state is not None:
-            self._position.restored = extra_state.get("train_iterator", {})
+            if not self.cfg.checkpoint.reset_dataloader:
+                self._position.restored = extra_state.get("train_iterator", {})
             if not (reset_optimizer or reset_lr_scheduler):
                 plateau.restore(self.lr_scheduler, extra_state)
             if not (reset_optimizer or options.get("reset_meters")):

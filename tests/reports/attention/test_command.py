@@ -45,7 +45,6 @@ def test_figures_and_size(report):
         (["--figure", "encoder:9:all"], "no layer 9"),
         (["--figure", "sideways:1:all"], "expected KIND:LAYER:HEADS"),
         (["--text", ""], "every line is empty"),
-        (["--weights", "x.html"], "written twice"),
     ],
 )
 def test_wrong_use_says_what_to_give(toy, tmp_path, options, message):
