@@ -1,5 +1,8 @@
 """A run that is stopped, at any moment of any epoch and by whatever, goes on as the same run."""
 
+import re
+import shutil
+
 import pytest
 import torch
 from fairseq_commands import REPO, run, training
@@ -109,6 +112,24 @@ def test_stopped_anywhere(toy, tmp_path, request, processes, stop, epoch_number,
         train(toy, tmp_path, processes, at=(stop, update))
     train(toy, tmp_path, processes)
     assert_same(tmp_path, expected)
+
+
+def test_other_batches_go_on_at_the_same_share_of_the_epoch(toy, tmp_path, whole):
+    _, epoch = whole
+    train(toy, tmp_path / "same", 1, "--max-update", epoch // 2)
+    shutil.copytree(tmp_path / "same", tmp_path / "anew")
+    smaller = ("--max-tokens", 600, "--max-epoch", 1)
+    log = train(toy, tmp_path / "same", 1, *smaller)
+    (read, now, before, then), *more = re.findall(
+        r"goes on after batch (\d+) of (\d+), .* after batch (\d+) of (\d+)", log
+    )
+    assert not more and (int(before), int(then)) == (epoch // 2, epoch) and int(now) > epoch
+    assert int(read) == epoch // 2 * int(now) // epoch
+    assert updates(tmp_path / "same") == epoch // 2 + int(now) - int(read)
+
+    log = train(toy, tmp_path / "anew", 1, *smaller, "--reset-dataloader")
+    assert "goes on after batch" not in log
+    assert updates(tmp_path / "anew") == epoch // 2 + int(now)
 
 
 def test_no_memory_in_one_of_two_processes_stops_training(toy, tmp_path):
