@@ -8,7 +8,7 @@ set -euo pipefail
 : "${RANK:=${SLURM_PROCID:?worker.sh is started by torchrun or srun, see recipes/train.sh}}"
 : "${LOCAL_RANK:=${SLURM_LOCALID:-0}}" "${WORLD_SIZE:=${SLURM_NTASKS:-1}}"
 export RANK LOCAL_RANK WORLD_SIZE
-stopped_with=()  # torchrun, whatever ends it: nobody else would stop this process
-[[ -z ${TORCHELASTIC_RUN_ID:-} ]] || stopped_with=(transformer-plugin recipe worker "$PPID")
-exec ${stopped_with[@]+"${stopped_with[@]}"} "$@" --distributed-no-spawn --distributed-init-method env:// \
+launcher=()  # under torchrun: stops this process when torchrun dies, which nothing else would do
+[[ -z ${TORCHELASTIC_RUN_ID:-} ]] || launcher=(transformer-plugin recipe worker "$PPID")
+exec ${launcher[@]+"${launcher[@]}"} "$@" --distributed-no-spawn --distributed-init-method env:// \
     --distributed-world-size "$WORLD_SIZE" --distributed-rank "$RANK" --device-id "$LOCAL_RANK"

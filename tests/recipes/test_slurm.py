@@ -120,14 +120,18 @@ def test_tasks_know_their_place_and_the_rest_follows(job, tmp_path):
     assert (tmp_path / "after").read_text().startswith("average --last 5")
 
 
-def signal_tasks(process, folder):
-    """As --signal=USR1@180 does, once all four have started."""
-    pids = [folder / f"pid{rank}" for rank in range(4)]
-    while not all(path.exists() and path.read_text() for path in pids):
+def pid_in(path, process):
+    """The number that a process of the job writes to a file when it starts."""
+    while not (path.exists() and path.read_text()):
         assert process.poll() is None, process.communicate()[0]
         time.sleep(0.05)
-    for path in pids:
-        os.kill(int(path.read_text()), signal.SIGUSR1)
+    return int(path.read_text())
+
+
+def signal_tasks(process, folder):
+    """As --signal=USR1@180 does, once all four have started."""
+    for pid in [pid_in(folder / f"pid{rank}", process) for rank in range(4)]:
+        os.kill(pid, signal.SIGUSR1)
 
 
 def test_a_job_that_is_told_to_end_saves_and_is_queued_again(job, tmp_path):
@@ -141,12 +145,9 @@ def test_a_job_that_is_told_to_end_saves_and_is_queued_again(job, tmp_path):
 
 def test_a_job_that_is_cancelled_saves_and_is_not_queued_again(job, tmp_path):
     process = job(SLURM_NNODES="1", SLURM_NTASKS_PER_NODE="1")
-    pid = tmp_path / "pid0"
-    while not (pid.exists() and pid.read_text()):
-        assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.05)
+    pid = pid_in(tmp_path / "pid0", process)
     process.send_signal(signal.SIGTERM)  # as scancel does, to all processes of the job
-    os.kill(int(pid.read_text()), signal.SIGUSR1)
+    os.kill(pid, signal.SIGUSR1)
     assert process.wait(timeout=60) == 85
     assert (tmp_path / "saved").exists()
     assert "requeue 1234567" not in calls(tmp_path, "scontrol")
@@ -163,11 +164,8 @@ def test_a_job_that_is_told_to_end_while_its_tasks_import_is_queued_again(job, t
 def test_a_job_of_one_gpu_gets_the_signal_too(job, tmp_path):
     """Slurm's --signal goes to what srun has started, not to the script."""
     process = job(SLURM_NNODES="1", SLURM_NTASKS_PER_NODE="1")
-    pid = tmp_path / "pid0"
-    while not (pid.exists() and pid.read_text()):
-        assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.05)
-    os.kill(int(pid.read_text()), signal.SIGUSR1)
+    pid = pid_in(tmp_path / "pid0", process)
+    os.kill(pid, signal.SIGUSR1)
     assert process.wait(timeout=60) == 85
     assert "--distributed-init-method" not in (tmp_path / "task0").read_text()
     assert "requeue 1234567" in (tmp_path / "scontrol").read_text().splitlines()
@@ -178,14 +176,11 @@ def test_every_stage_is_told_of_the_time_limit_and_queued_again(job, tmp_path, n
     """Slurm signals all processes of what srun has started; scancel also the script, and then the
     job is not queued again."""
     process = job(FAKE_STATUS="0", FAKE_WAITS="1")
-    recipe = tmp_path / "recipe"
-    while not (recipe.exists() and recipe.read_text()):
-        assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.05)
+    recipe = pid_in(tmp_path / "recipe", process)
     assert any("run.sh toy --from average" in line for line in calls(tmp_path, "srun"))
     if number == signal.SIGTERM:
         process.send_signal(number)
-    os.kill(int(recipe.read_text()), number)
+    os.kill(recipe, number)
     output = process.communicate(timeout=60)[0]
     assert process.returncode == 85, output
     assert (number == signal.SIGUSR1) == ("requeue 1234567" in calls(tmp_path, "scontrol"))

@@ -14,14 +14,6 @@ FLAGS = (
     *("--user-dir", FOLDER, "--criterion", "signal_cross_entropy"),
     *("--save-interval-updates", SAVE_UPDATES, "--keep-interval-updates", 2),
 )
-LAUNCH = (
-    "torchrun",
-    "--standalone",
-    "--nproc-per-node",
-    2,
-    "--no-python",
-    REPO / "recipes/worker.sh",
-)
 GLOO = ("--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp")
 STATUS = {"SIGKILL": -9, "SIGTERM": 85, "SIGUSR1": 85, None: 0}
 
@@ -32,7 +24,8 @@ def train(toy, folder, processes=1, *extra, at=None, validate=False):
     if validate:
         command.remove("--disable-validation")
     if processes > 1:
-        command = [*LAUNCH, *command, *GLOO]
+        launch = ("torchrun", "--standalone", "--nproc-per-node", processes, "--no-python")
+        command = [*launch, REPO / "recipes/worker.sh", *command, *GLOO]
     env = {"SIGNAL_AT": f"{at[0]}@{at[1]}" if at else ""}
     done = run(*command, status=at is not None, env=env)
     if processes == 1:

@@ -36,7 +36,8 @@ def protect_training() -> None:
 
 
 def _protect(train: ModuleType) -> None:
-    # Processes that load batches would die of a SIGTERM to the process group, as torchrun sends it.
+    # torchrun and Slurm send SIGTERM to the process group. Processes that load batches would die
+    # of it before the trainer has saved, so they leave the group.
     os.register_at_fork(after_in_child=os.setpgrp)
     write_atomically()
     checkpoint_utils.save_checkpoint = saving_each_interval(checkpoint_utils.save_checkpoint)

@@ -71,8 +71,12 @@ def checked(sentences: Sequence[str]) -> list[str]:
     for number, sentence in enumerate(sentences):
         if not isinstance(sentence, str):
             raise TypeError(f"sentence {number}: expected text, not {sentence!r}")
-        if any("\ud800" <= letter <= "\udfff" for letter in sentence):
-            raise ValueError(f"sentence {number} holds half of a surrogate pair: {sentence!r}")
+        try:
+            sentence.encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"sentence {number} holds half of a surrogate pair: {sentence!r}"
+            ) from None
     return sentences
 
 

@@ -150,8 +150,8 @@ def main(args: argparse.Namespace) -> None:
     print(f"checkpoint for {args.to}: {args.output}")
     if state.get("last_optimizer_state") and not converted.get("last_optimizer_state"):
         print(
-            "note: the optimizer state is omitted: it is not Adam's, or the parameters are others,"
-            " as tables of positions"
+            "note: the optimizer state is omitted: it is not Adam's, or the parameters differ:"
+            " stock fairseq trains tables of positions"
         )
     flags = ["--restore-file", args.output, *resume_flags(converted["cfg"], args.to)]
     plugin = "" if args.to == "stock" else ' --user-dir "$(transformer-plugin path)"'

@@ -58,9 +58,8 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _is_exported(folder: Path) -> bool:
-    weights = ("model.bin", "model.safetensors")
-    names = {path.name for path in folder.glob("*")}
-    return "config.json" in names and not names.isdisjoint(weights)
+    weights = (folder / "model.bin", folder / "model.safetensors")
+    return (folder / "config.json").is_file() and any(path.is_file() for path in weights)
 
 
 def _of_the_plugin(state: dict[str, Any]) -> dict[str, Any]:
