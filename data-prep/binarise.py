@@ -145,7 +145,7 @@ def binarise(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", required=True, type=Path, help="folder of the clean text")
     parser.add_argument("--model", required=True, type=Path, help="folder of subwords.py")
     parser.add_argument(

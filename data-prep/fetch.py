@@ -23,7 +23,7 @@ from sources.mirror import fetch_file, other_editions
 from steps.errors import BadInput, exit_cleanly
 from steps.progress import progress
 from steps.step import run_step
-from text.parallel import HOLD_OUT, SPLITS, check_aligned, check_languages, read_lines
+from text.parallel import HOLD_OUT, SPLITS, check_aligned, check_languages, check_utf8
 from toy.corpus import write_toy_corpus
 
 
@@ -96,8 +96,7 @@ def check_splits(folder: Path, source: str, target: str, known: dict[str, int]) 
         pairs = check_aligned(*paths)
         if split != "train":  # clean.py drops and counts bad lines of train
             for path in paths:
-                for _ in read_lines(path):
-                    pass
+                check_utf8(path)
         print(f"[raw] {split}: {pairs:,} pairs", file=sys.stderr)
         if pairs != known.get(split, pairs):
             print(

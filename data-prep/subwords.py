@@ -28,7 +28,7 @@ from steps.step import run_step
 from steps.workers import all_cores
 from text.line_checks import MAX_LINE_BYTES
 from text.model_files import CODES, KINDS, MODEL, VOCABULARY, model_files
-from text.parallel import check_languages, read_lines
+from text.parallel import check_languages, check_utf8
 from text.word_counts import count_words
 
 MAX_BPE_WORDS = 2_000_000  # most frequent words; subword-nmt needs 2.5 GB for them
@@ -96,8 +96,7 @@ def learn(texts: list[Path], kind: str, size: int | None, workers: int, folder: 
         words = count_words(texts, workers)
     except UnicodeDecodeError:
         for text in texts:  # which names the line
-            for _ in read_lines(text):
-                pass
+            check_utf8(text)
         raise
     if kind == "sentencepiece" and size:
         learn_sentencepiece(words, size, folder)

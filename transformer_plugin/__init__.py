@@ -27,9 +27,21 @@ if "fairseq" in sys.modules:
 
 
 def __getattr__(name: str) -> Any:
-    """Imports ``load`` and ``TranslationModel``, and with them fairseq, on first use."""
+    """Imports ``load`` and ``TranslationModel``, and with them fairseq, on first use. Undoes the
+    DEBUG level that some of fairseq's models set on the root logger, and hides the deprecation
+    warnings of its imports."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .quiet_import import translation_model
+    import logging
+    import warnings
 
-    return getattr(translation_model(), name)
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from .translation import translation_model
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers
+    return getattr(translation_model, name)

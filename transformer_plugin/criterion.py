@@ -121,7 +121,7 @@ class VaswaniCrossEntropy(FairseqCriterion):
         target = model.get_targets(sample, output)
         real = target.ne(self.padding_idx)
         log_p = model.get_normalized_probs(output, log_probs=True, sample=sample)
-        return log_p[real], _identity, target[real]
+        return log_p[real], lambda log_p: log_p, target[real]
 
     def _work(
         self, model: VaswaniTransformer, sample: dict[str, Any], features: Tensor
@@ -173,7 +173,3 @@ def _overrides_output(kind: type[VaswaniTransformer]) -> bool:
     """Whether a model's log-probabilities may be others than ``decoder.output_layer`` gives."""
     names = ("forward", "get_normalized_probs")
     return any(getattr(kind, each) is not getattr(VaswaniTransformer, each) for each in names)
-
-
-def _identity(log_p: Tensor) -> Tensor:
-    return log_p

@@ -22,7 +22,7 @@ P100 = 9.5e12  # sustained single-precision operations per second that the paper
 
 @dataclass(frozen=True)
 class Dimensions:
-    """The sizes that determine parameters and operations; both stacks have ``n_layers``."""
+    """The sizes that determine parameters and operations, of one stack or of two equal ones."""
 
     n_layers: int
     d_model: int

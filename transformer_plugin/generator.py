@@ -186,7 +186,6 @@ class VaswaniGenerator(nn.Module):
         memory, packing, _weights = model.encoder.encode(source)
         return ModelScorer(
             model.decoder,
-            model.decoder.output_layer,
             memory,
             packing,
             self.rules.beam_size,

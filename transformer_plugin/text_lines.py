@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-_SUBWORD_MARK = re.compile(r"▁|@@( |$)")  # of sentencepiece and subword-nmt
+SUBWORD_MARK = re.compile(r"▁|@@( |$)")  # of sentencepiece and subword-nmt
 
 
 def read_lines(path: Path) -> list[str]:
@@ -67,7 +67,7 @@ def check_plain(path: Path, lines: list[str]) -> None:
     Raises:
         ValueError: half of the nonempty lines contain a mark; the message names the first.
     """
-    marked = [number for number, line in enumerate(lines, start=1) if _SUBWORD_MARK.search(line)]
+    marked = [number for number, line in enumerate(lines, start=1) if SUBWORD_MARK.search(line)]
     if not marked:
         return
     first, count = f"{path}:{marked[0]}", f"{len(marked):,} of {len(lines):,} lines"

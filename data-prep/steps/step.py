@@ -75,7 +75,7 @@ def run_step(
                 if needed:
                     check_dependants(output, folder, needed, run)
                 done_file.start([])
-            done_file.write(_files(target))
+            done_file.end(_files(target), True)
     print(f"[{name}] written to {shown_path(output)}", file=sys.stderr)
 
 

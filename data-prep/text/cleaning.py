@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from steps.errors import BadInput
 from text.line_checks import MAX_LINE_BYTES, line_error
+from transformer_plugin.text_lines import SUBWORD_MARK
 
-SUBWORD_MARK = re.compile("\u2581|@@( |$)")  # of sentencepiece and subword-nmt
 REASONS = ("invalid_utf8", "nul_byte", "empty", "too_short", "too_long", "ratio", "duplicate")
 
 

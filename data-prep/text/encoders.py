@@ -1,4 +1,4 @@
-"""Encode words as subword numbers, with either kind of model of subwords.py.
+"""Encode words as subword numbers, with any kind of model of subwords.py.
 
 No piece crosses a space, so words are encoded one by one, and the results are cached.
 """

@@ -7,7 +7,7 @@ line feed is removed, any other becomes a space.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from steps.errors import BadInput
@@ -32,15 +32,6 @@ def without_returns(line: bytes) -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r").replace(b"\r", b" ")
 
 
-def read_bytes(path: Path) -> Iterator[bytes]:
-    """The lines of a file without their line feeds."""
-    if not path.is_file():
-        raise BadInput(f"{path} is missing: run the step that writes it first")
-    with path.open("rb") as stream:
-        for line in stream:
-            yield line.removesuffix(b"\n")
-
-
 def decode(line: bytes, path: Path, number: int) -> str:
     """A line as text; BadInput names the file, the line and the byte that is not UTF-8."""
     try:
@@ -52,10 +43,11 @@ def decode(line: bytes, path: Path, number: int) -> str:
         ) from None
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 file."""
-    for number, line in enumerate(read_bytes(path), start=1):
-        yield decode(line, path, number)
+def check_utf8(path: Path) -> None:
+    """BadInput names the first line that is not UTF-8."""
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            decode(line, path, number)
 
 
 def count_lines(path: Path) -> int:

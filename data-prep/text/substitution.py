@@ -14,10 +14,10 @@ from transformer_plugin.parsing.linear_trees import ROOT, is_word
 SHARE = 0.15  # of the constituents that are replaced; what lies within them is not looked at
 
 
-def with_substitutions(trees: Sequence[Tree], variants: int, seed: int = 1) -> list[Tree]:
+def with_substitutions(trees: Sequence[Tree], variants: int) -> list[Tree]:
     """The trees, and up to so many variants of each: constituents are replaced by others of all
-    trees, drawn with `seed`. Variants with more words than the longest tree are left out."""
-    chance = random.Random(seed)
+    trees, drawn with seed 1. Variants with more words than the longest tree are left out."""
+    chance = random.Random(1)
     constituents: dict[str, list[Tree]] = defaultdict(list)
     for tree in trees:
         for constituent in tree.subtrees(lambda part: not is_word(part)):

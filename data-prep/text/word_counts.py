@@ -1,6 +1,6 @@
 """Word counts of a large text, from which byte-pair encoding is learnt.
 
-Both kinds of subwords are learnt from these counts instead of sentences. The merges are the same,
+Subwords are learnt from these counts instead of sentences. The merges are the same,
 because no merge crosses a space; the whole corpus is used, not a sample, and memory is limited by
 the number of different words.
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from toy import german
-from toy.nouns import Noun
 from toy.syntax import (
     Attempt,
     Clause,
@@ -80,7 +79,7 @@ def _gender(clause: Clause, put: Put) -> Iterator[Mistake]:
         if not isinstance(phrase, NounPhrase) or phrase.plural or phrase.relative:
             continue
         noun = phrase.noun
-        if noun.german == noun.german_plural or _weak(noun):
+        if noun.german == noun.german_plural or noun.is_weak:
             continue
         for gender in "mfn".replace(noun.gender, ""):
             wrong = replace(phrase, noun=replace(noun, gender=gender))
@@ -88,16 +87,11 @@ def _gender(clause: Clause, put: Put) -> Iterator[Mistake]:
             yield Mistake("gender", said, 1 + bool(phrase.adjective))
 
 
-def _weak(noun: Noun) -> bool:
-    """Weak declension: "den Studenten" is accusative singular or dative plural."""
-    return noun.gender == "m" and noun.german_genitive.endswith("n")
-
-
 def _case(clause: Clause, put: Put) -> Iterator[Mistake]:
     """Not of nouns of the weak declension."""
     for role, case in OTHER_CASE.items():
         phrase = getattr(clause, role)
-        if isinstance(phrase, NounPhrase) and not _weak(phrase.noun):
+        if isinstance(phrase, NounPhrase) and not phrase.noun.is_weak:
             wrong = replace(clause, **{role: replace(phrase, case=case)})
             yield Mistake("case", german.say(put(wrong)))
 

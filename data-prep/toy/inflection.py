@@ -81,8 +81,7 @@ def noun_form(noun: Noun, case: str, plural: bool) -> str:
     if plural:
         add_n = case == "dat" and noun.german_plural[-1] not in "ns"
         return noun.german_plural + ("n" if add_n else "")
-    weak = noun.gender == "m" and noun.german_genitive.endswith("n")
-    if case == "gen" or (weak and case != "nom"):
+    if case == "gen" or (noun.is_weak and case != "nom"):
         return noun.german_genitive
     return noun.german
 

@@ -137,6 +137,11 @@ class Noun:
     german_plural: str
     kinds: frozenset[str]
 
+    @property
+    def is_weak(self) -> bool:
+        """Weak declension: "den Studenten" is accusative singular or dative plural."""
+        return self.gender == "m" and self.german_genitive.endswith("n")
+
 
 @dataclass(frozen=True)
 class Adjective:

@@ -135,7 +135,7 @@ def test_a_folder_that_a_killed_step_has_left_is_replaced(copy_step, tmp_path, m
 
     copy_step(a=1)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("transformer_plugin.runs.done_file.DoneFile.write", killed)
+        patched.setattr("transformer_plugin.runs.done_file.DoneFile.end", killed)
         copy_step(a=2)
     assert [copy_step(a=2), copy_step(a=2)] == [3, 3]
 

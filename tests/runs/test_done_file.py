@@ -71,7 +71,9 @@ def test_a_stage_is_current_until_something_changes(data, tmp_path):
         return DoneFile(tmp_path, "x", settings, inputs).is_current([output])
 
     assert not current({"n": (1, 2)})
-    DoneFile(tmp_path, "x", {"n": (1, 2)}, [data]).write([output])
+    made = DoneFile(tmp_path, "x", {"n": (1, 2)}, [data])
+    made.start([])
+    made.end([output], True)
     assert current({"n": (1, 2)}) and current({"n": [1, 2]})
     assert not current({"n": (1, 3)}) and not current({"n": (1, 2)}, [data / "b"])
     output.write_bytes(b"other")
@@ -83,7 +85,8 @@ def test_a_stage_is_current_until_something_changes(data, tmp_path):
 @pytest.mark.parametrize("contents", ["", "{", "[]", "{}", "3", json.dumps({"outputs": {}})])
 def test_an_unreadable_record_is_none(data, tmp_path, contents):
     done = DoneFile(tmp_path, "x", {}, [data])
-    done.write([])
+    done.start([])
+    done.end([], True)
     assert done.is_current([])
     done.path.write_text(contents)
     assert not done.is_current([])

@@ -38,7 +38,7 @@ def test_a_search_that_is_over_holds_nothing(build, batch, monkeypatch, no_colle
     model = build(seed=1, d_model=64).eval().requires_grad_(False)
     decoder, (memory, packing, *_) = model.decoder, model.encoder.encode(source)
     prepare_decoding(decoder, 6)
-    scorer = ModelScorer(decoder, decoder.output_layer, memory, packing, 3)
+    scorer = ModelScorer(decoder, memory, packing, 3)
     cache = scorer.state._cache
     held = [weakref.ref(part) for part in (scorer.state, cache, *cache.layers)]
     del cache

@@ -91,7 +91,7 @@ def average(paths: Sequence[str | Path], ema: bool = False) -> dict[str, Any]:
 def _read(path: str | Path, ema: bool) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """A checkpoint with a ``_Weight`` in place of each tensor of its model; and the tensors."""
     state = load(path, mmap=True)  # skips the optimizer state, two thirds of a file
-    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+    if state.get("model") is None:
         raise CheckpointError(f"{path}: holds no model; give checkpoints of fairseq-train")
     check_shapes(path, state)
     state.pop("last_optimizer_state", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import re
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from ..checkpoint_error import CheckpointError
 from ..files import shown_path
 from .num_updates import num_updates
 from .safe_loading import load_header
+from .sections import saved_options
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +33,11 @@ class _Saved(NamedTuple):
     epoch: int
     path: Path
     header: dict[str, Any]
+
+
+def is_numbered(name: str) -> bool:
+    """Whether a file has the name of a checkpoint of an epoch or of an interval of updates."""
+    return any(pattern.fullmatch(name) for pattern in _NAMES.values())
 
 
 def last_checkpoints(
@@ -127,7 +132,4 @@ def _saves(header: dict[str, Any], by: str) -> bool:
 
 def _setting(header: dict[str, Any], name: str) -> Any:
     """An option of saving checkpoints; None if the header does not have it."""
-    settings = (header.get("cfg") or {}).get("checkpoint") or header.get("args") or {}
-    if isinstance(settings, argparse.Namespace):
-        settings = vars(settings)
-    return settings.get(name)
+    return saved_options(header, "checkpoint").get(name)

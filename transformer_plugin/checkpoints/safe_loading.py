@@ -23,6 +23,7 @@ from .settings_check import check_registered, check_settings
 
 # Allowed besides tensors and Python's own types; loading them only stores values.
 HARMLESS = (argparse.Namespace, collections.defaultdict, collections.deque)
+_ALLOWED: list[Any] = [*HARMLESS, *REPLACEMENTS]
 
 
 def load(
@@ -86,7 +87,7 @@ def _unpickled(file: str | Path | IO[bytes], name: object, **options: Any) -> tu
     try:
         with contextlib.ExitStack() as stack:
             opened = stack.enter_context(open(file, "rb")) if isinstance(file, str | Path) else file
-            size = check_names(opened, {f"{t.__module__}.{t.__qualname__}" for t in _allowed()})
+            size = check_names(opened, {f"{t.__module__}.{t.__qualname__}" for t in _ALLOWED})
         with _only_harmless_types():
             return torch.load(file, weights_only=True, **options), size
     except FileNotFoundError:
@@ -109,16 +110,12 @@ def _unpickled(file: str | Path | IO[bytes], name: object, **options: Any) -> tu
         raise _damaged(name, str(error) or type(error).__name__) from None
 
 
-def _allowed() -> list[type]:
-    return [*HARMLESS, *REPLACEMENTS]
-
-
 @contextlib.contextmanager
 def _only_harmless_types() -> Iterator[None]:
     """Context in which torch accepts only our types, whatever was allowed before."""
     before = list(torch.serialization.get_safe_globals())
     torch.serialization.clear_safe_globals()
-    torch.serialization.add_safe_globals([*_allowed()])
+    torch.serialization.add_safe_globals(_ALLOWED)
     try:
         yield
     finally:

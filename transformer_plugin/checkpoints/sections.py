@@ -7,6 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 
+def saved_options(state: Mapping[str, Any], part: str) -> dict[str, Any]:
+    """The options of a section of a checkpoint's ``cfg``; an old checkpoint has all in ``args``."""
+    found = (state.get("cfg") or {}).get(part) or state.get("args") or {}
+    return vars(found) if isinstance(found, Namespace) else dict(found)
+
+
 def section(cfg: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The options of ``task``, ``criterion``, ``optimizer`` or ``lr_scheduler``, with the chosen
     one as ``_name``; empty if there is no such section.

@@ -16,6 +16,7 @@ from ..model import VaswaniTransformer
 from ..state_names import is_dropped
 from .meta_models import plugin_model, stock_model
 from .model_building import reported_in_one_line
+from .sections import saved_options
 from .stock_settings import NoSuchForm, completed_settings, to_plugin, to_stock
 
 
@@ -27,10 +28,7 @@ def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
     Raises:
         CheckpointError: they differ; the message names the first tensor.
     """
-    header = (state.get("cfg") or {}).get("model") or state.get("args")
-    if header is None:
-        return
-    options = vars(header) if isinstance(header, Namespace) else dict(header)
+    options = saved_options(state, "model")
     kind = built_class(options.get("_name") or options.get("arch"))
     if kind not in (VaswaniTransformer, TransformerModel):
         return

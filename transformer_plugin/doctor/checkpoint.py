@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from ..checkpoints.dictionaries import dictionary_symbols
 from ..checkpoints.fairseq_loading import protect_loading
 from ..checkpoints.num_updates import num_updates
 from ..checkpoints.safe_loading import damaged_part, load
+from ..checkpoints.sections import saved_options
 from ..checkpoints.settings_check import check_registered
 from ..checkpoints.shape_check import check_shapes
 from ..config import is_plugins
@@ -31,7 +31,7 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
         text = f"{path}: damaged: {damaged} does not have the checksum that the file gives"
         yield Finding(PROBLEM, text, "use another checkpoint of the run")
         return
-    if not isinstance(state.get("model"), dict) or not state["model"]:
+    if not state.get("model"):
         yield Finding(PROBLEM, f"{path}: no model in it", "give a checkpoint of fairseq-train")
         return
     try:
@@ -66,8 +66,7 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
 
 def _arch(state: dict[str, Any]) -> str:
     """The name of the architecture; old checkpoints have it in ``args``."""
-    model = (state.get("cfg") or {}).get("model") or state.get("args") or {}
-    settings = vars(model) if isinstance(model, Namespace) else model
+    settings = saved_options(state, "model")
     return str(settings.get("arch") or settings.get("_name") or "?")
 
 

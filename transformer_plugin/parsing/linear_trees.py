@@ -11,7 +11,7 @@ release's form would be ambiguous if labels are used for both, as in IcePaHC.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from nltk import Tree
 
@@ -70,7 +70,7 @@ def rebuilt(tokens: Sequence[str], words: Sequence[str]) -> Tree:
     return tree
 
 
-def repaired(tokens: Sequence[str], words: Sequence[str], constituents: Set[str]) -> Tree:
+def repaired(tokens: Sequence[str], words: Sequence[str], labels: Set[str]) -> Tree:
     """A tree over ``words`` from any tokens; the result of ``rebuilt`` if they are a tree.
 
     Closing tokens without an opening one are ignored; open constituents are closed at the end;
@@ -78,7 +78,7 @@ def repaired(tokens: Sequence[str], words: Sequence[str], constituents: Set[str]
     constituents that are nested more than ``DEEPEST`` deep, the outer ones are ignored.
 
     Args:
-        constituents: labels that open a constituent.
+        labels: those that open a constituent.
     """
     try:
         return rebuilt(tokens, words)
@@ -92,12 +92,17 @@ def repaired(tokens: Sequence[str], words: Sequence[str], constituents: Set[str]
             open_items.append(token)
     for i in reversed(range(len(open_items))):
         item = open_items[i]
-        if isinstance(item, str) and item in constituents:
+        if isinstance(item, str) and item in labels:
             children = open_items[i + 1 :]
             open_items[i:] = [Tree(item, children)] if _fits(children) else children
     tree, _ = _with_words(open_items, iter(words))
     left = list(words)[len(tree.leaves()) :]
     return Tree(ROOT, [*tree, *(Tree(UNKNOWN, [word]) for word in left)])
+
+
+def constituents(tokens: Iterable[str]) -> set[str]:
+    """The labels that some of the tokens close."""
+    return {token[1:] for token in tokens if _closes(token)}
 
 
 def _closes(token: str) -> bool:

@@ -98,10 +98,9 @@ def parses(translator: Translator, sentences: Sequence[Sequence[str]]) -> Iterat
     Raises:
         ValueError: a sentence is longer than ``--part-length``.
     """
-    from .linear_trees import NotATree, rebuilt, repaired
+    from .linear_trees import NotATree, constituents, rebuilt, repaired
 
-    symbols = translator.task.target_dictionary.symbols
-    constituents = {symbol[1:] for symbol in symbols if len(symbol) > 1 and symbol[0] == "/"}
+    labels = constituents(translator.task.target_dictionary.symbols)
     read = [translator.read(" ".join(words)) for words in sentences]
     for words, parts in zip(sentences, read, strict=True):
         if len(parts) > 1:
@@ -118,4 +117,4 @@ def parses(translator: Translator, sentences: Sequence[Sequence[str]]) -> Iterat
         try:
             yield Parse(rebuilt(tokens, words), repaired=False)
         except NotATree:
-            yield Parse(repaired(tokens, words, constituents), repaired=True)
+            yield Parse(repaired(tokens, words, labels), repaired=True)

@@ -8,7 +8,7 @@ from typing import Any
 from nltk import Tree
 
 from .brackets import Counts, compared, right_branching
-from .linear_trees import NotATree, rebuilt, repaired
+from .linear_trees import NotATree, constituents, rebuilt, repaired
 
 SIGNATURE = "F1|evalb:COLLINS.prm"
 
@@ -18,7 +18,7 @@ def score(outputs: Sequence[Sequence[str]], gold: Sequence[Tree]) -> dict[str, A
     ``tagging`` in per cent, where an output that is not a tree has no brackets; the same with such
     outputs ``repaired``; their number, ``no_tree``; and ``right_branching``, the F1 of that
     baseline."""
-    constituents = {token[1:] for tokens in outputs for token in tokens if token.startswith("/")}
+    labels = constituents(token for tokens in outputs for token in tokens)
     total, mended = Counts(), Counts()
     no_tree = 0
     for tokens, tree in zip(outputs, gold, strict=True):
@@ -29,7 +29,7 @@ def score(outputs: Sequence[Sequence[str]], gold: Sequence[Tree]) -> dict[str, A
             found = None
             no_tree += 1
         total += compared(tree, found)
-        mended += compared(tree, found or repaired(tokens, words, constituents))
+        mended += compared(tree, found or repaired(tokens, words, labels))
     return {
         **total.figures(),
         "signature": f"{SIGNATURE}|no tree:empty",

@@ -58,7 +58,7 @@ class DoneFile:
     def is_current(self, outputs: Iterable[Path]) -> bool:
         """Whether the stage made exactly these outputs from exactly these inputs and settings."""
         record = self._record()
-        if record is None or self.changes():
+        if record is None or self._changes_of(record):
             return False
         return bool(record["outputs"] == _checksums_of_existing(outputs))
 
@@ -74,7 +74,7 @@ class DoneFile:
         return next((e for e in entries if e.name not in outputs and e.suffix != ".log"), None)
 
     def start(self, outputs: Iterable[Path]) -> None:
-        """Records what the stage is started with; ``end`` or ``write`` must follow."""
+        """Records what the stage is started with; ``end`` must follow."""
         self._before = self._record(), _checksums_of_existing(outputs)
         self._save(self._wanted | {"outputs": None})
 
@@ -109,10 +109,6 @@ class DoneFile:
     def clear(self) -> None:
         """Removes the record, before the outputs change."""
         self.path.unlink(missing_ok=True)
-
-    def write(self, outputs: Iterable[Path]) -> None:
-        """Writes the record, when the outputs are complete."""
-        self._save(self._wanted | {"outputs": checksums(outputs)})
 
     def _save(self, record: dict[str, Any] | None) -> None:
         if record is None:

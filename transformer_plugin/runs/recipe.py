@@ -17,11 +17,11 @@ from ..lock import DATA_LOCK, LockedError, file_lock
 from . import manifest
 from .done_file import DoneFile
 from .failure import failure_message, is_crash, was_stopped
+from .machine import REPO
 from .output import run
 from .plan import Command
 from .process import Supervisor
 
-_REPO = Path(__file__).resolve().parents[2]
 PATIENCE = 2.0  # seconds for a recipe that is just ending
 _KILLED_BY_USR1 = 128 + signal.SIGUSR1
 
@@ -114,7 +114,7 @@ class Recipe:
             for folder, name in (
                 (self.folder, "RUN_DIR"),
                 (self.data, "DATA_DIR"),
-                (_REPO, "REPO"),
+                (REPO, "REPO"),
             ):
                 text = text.replace(f"{folder}/", f"{name}/")
             return text

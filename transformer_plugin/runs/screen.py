@@ -63,7 +63,7 @@ class BriefScreen:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._log = TrainingLog(Path("the log"))
+        self._log = TrainingLog()
         self._bar = ProgressBar(stream, self._log) if stream.isatty() else None
         self._line = b""  # not complete yet
         self._is_described = False

@@ -20,7 +20,7 @@ def training_facts(path: Path) -> dict[str, Any]:
 
     FLOPs include updates that an interruption lost, up to the last line of progress before it.
     """
-    log = TrainingLog(path)
+    log = TrainingLog()
     for entry in read_entries(path):
         log.take(entry)
     attempts = log.attempts.found

@@ -40,7 +40,7 @@ def main(args: argparse.Namespace) -> None:
         ValueError: the runs cannot be compared; the message gives the reason.
     """
     if args.samples < 0:
-        raise ValueError("--samples must be at least 1")
+        raise ValueError("--samples must be at least 1, or 0 for sacrebleu's default")
     if args.output:
         check_target(args.output)
     tests = list(TESTS) if args.test == "both" else [args.test]

@@ -35,13 +35,11 @@ class Hypothesis:
         tokens: including end of sentence, ``[T]``.
         score: log-probability divided by the length penalty.
         log_probs: log-probability of each token, ``[T]``, in nats.
-        beams: number of the live hypothesis that it was at each step, ``[T]``.
     """
 
     tokens: Tensor
     score: Tensor
     log_probs: Tensor
-    beams: Tensor
 
 
 def beam_search(
@@ -149,13 +147,11 @@ class _History:
         ends, beam = finished.steps, finished.parents
         inside = ends.unsqueeze(2) > torch.arange(steps, device=self.device)  # [B, k, T]
         # Hypothesis `beam` was live after a step; its parent is the hypothesis that it extended.
-        beams = [beam]
-        for step in range(steps - 1, -1, -1):
-            parent = self.parents[step].gather(1, beam)
-            beam = torch.where(inside[..., step], parent, beam)
+        beams: list[Tensor] = []
+        for step in reversed(range(steps)):
             beams.append(beam)
-        path = torch.stack(beams[::-1], dim=2)  # before each step, and after the last
-        before, after = path[..., :-1], path[..., 1:]
+            beam = torch.where(inside[..., step], self.parents[step].gather(1, beam), beam)
+        after = torch.stack(beams[::-1], dim=2)
         tokens = torch.stack(self.tokens, dim=2).gather(1, after).where(inside, eos)
         totals = torch.stack(self.log_probs, dim=2).gather(1, after)
         totals = totals.where(inside, finished.log_probs.unsqueeze(2))
@@ -167,10 +163,10 @@ class _History:
         with torch.inference_mode(False):  # inference tensors cannot be changed later
             parts = zip(
                 scores.flatten().clone().unbind(),
-                *(x.cpu()[inside].split(flat) for x in (tokens, log_probs, before)),
+                *(x.cpu()[inside].split(flat) for x in (tokens, log_probs)),
                 strict=True,
             )
-        hypotheses = [Hypothesis(t, score, p, b) for score, t, p, b in parts]
+        hypotheses = [Hypothesis(t, score, p) for score, t, p in parts]
         return [
             [h for h in hypotheses[i : i + self.shape[1]] if h.tokens.numel()]
             for i in range(0, len(hypotheses), self.shape[1])

@@ -30,6 +30,14 @@ def log_probabilities(logits: Tensor) -> Tensor:
     return logits.log_softmax(dim=1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
+def add_biases(log_p: Tensor, biases: Mapping[int, float], asked: Tensor) -> Tensor:
+    """Adds the biases to ``log_p``, ``[R, V]``; returns the requested class's, ``[R]``, without."""
+    asked_log_probs = log_p.gather(1, asked.unsqueeze(1)).squeeze(1)
+    for number, bias in biases.items():
+        log_p[:, number] += bias
+    return asked_log_probs
+
+
 @operation
 def likeliest(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor) -> Candidates:
     """The k best classes by log softmax(logits) + bias.
@@ -41,7 +49,5 @@ def likeliest(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor
         asked: one requested class for each row, ``[R]``.
     """
     log_p = log_probabilities(logits)
-    asked_log_probs = log_p.gather(1, asked.unsqueeze(1)).squeeze(1)
-    for number, bias in biases.items():
-        log_p[:, number] += bias
+    asked_log_probs = add_biases(log_p, biases, asked)
     return Candidates(*log_p.topk(k, dim=1), asked_log_probs)

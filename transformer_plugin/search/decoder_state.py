@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from torch import Tensor, nn
 
 from ..modules.decoder import Decoder
-from ..modules.key_values import KeyValues
 from ..modules.operation import operation
 from ..modules.packing import Packing
 from .kv_cache import KVCache, Memory
@@ -67,7 +66,11 @@ class CachedDecoder:
         """See ``DecoderState``."""
         decoder, cache = self._decoder, self._cache
         x = decoder.embed(tokens, cache.extend(), cache.room)
-        return step_through_layers(decoder, x, cache.layers, need_weights)
+        last = (len(cache.layers) - 1,) if need_weights else ()
+        x, asked = decoder.through_layers(x, cache.layers, last)
+        if not asked or asked[0][1] is None:
+            return x, None
+        return x, asked[0][1].mean(dim=1)
 
     def reorder(self, parents: Tensor) -> None:
         """See ``DecoderState``."""
@@ -76,17 +79,6 @@ class CachedDecoder:
     def select(self, sentences: Tensor) -> None:
         """See ``DecoderState``; the number of sentences may grow."""
         self._cache.select(sentences)
-
-
-def step_through_layers(
-    decoder: Decoder, x: Tensor, caches: Sequence[KeyValues], need_weights: bool
-) -> tuple[Tensor, Tensor | None]:
-    """Runs one position, ``[B, k, D]``, through all layers; see ``DecoderState.step``."""
-    last = (len(caches) - 1,) if need_weights else ()
-    x, asked = decoder.through_layers(x, caches, last)
-    if not asked or asked[0][1] is None:
-        return x, None
-    return x, asked[0][1].mean(dim=1)
 
 
 @operation

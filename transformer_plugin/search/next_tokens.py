@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .candidates import likeliest, log_probabilities
+from .candidates import add_biases, likeliest, log_probabilities
 from .finished_hypotheses import LengthPenalty
 from .sampling import Sampling
 from .scorers import Scorer
@@ -16,7 +16,7 @@ from .scorers import Scorer
 
 @dataclass(frozen=True)
 class Rules:
-    """The settings of a search; defaults are those of section 6.1.
+    """The settings of a search.
 
     Attributes:
         beam_size: hypotheses kept for each sentence, k.
@@ -103,9 +103,7 @@ def drawn_tokens(
         log_p = log_probabilities(scores)
         if total is not None:
             log_p += total.unsqueeze(1)
-        forced_log_p = log_p.gather(1, asked[rows].unsqueeze(1))
-        for token, bias in rules.biases(step).items():
-            log_p[:, token] += bias
+        forced_log_p = add_biases(log_p, rules.biases(step), asked[rows]).unsqueeze(1)
         parts.append((*rules.sampling.draw(log_p, number), forced_log_p))
     log_probs, classes, forced_log_p = (torch.cat(part) for part in zip(*parts, strict=True))
     if forced is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
@@ -62,7 +62,6 @@ class ModelScorer:
 
     Args:
         decoder: in evaluation mode.
-        project: its pre-softmax linear map.
         memory: the encoder's packed output, ``[N_s, D]``.
         packing: its layout.
         num_hypotheses: k, for each sentence.
@@ -72,14 +71,13 @@ class ModelScorer:
     def __init__(
         self,
         decoder: Decoder,
-        project: Callable[[Tensor], Tensor],
         memory: Tensor,
         packing: Packing,
         num_hypotheses: int,
         temperature: float = 1.0,
     ) -> None:
         self.state = start_decoding(decoder, memory, packing, num_hypotheses)
-        self.project, self.temperature = project, temperature
+        self.project, self.temperature = decoder.output_layer, temperature
 
     def step(self, tokens: Tensor) -> Iterator[Scores]:
         """See ``Scorer``."""

@@ -7,18 +7,17 @@ After a full disk, or if the process was killed in between, the latter is older 
 from __future__ import annotations
 
 import logging
-import re
 import zipfile
 from pathlib import Path
 from typing import Any
 
 from ..checkpoint_error import CheckpointError, DamagedCheckpoint
+from ..checkpoints.last_checkpoints import is_numbered
 from ..checkpoints.num_updates import num_updates
 from ..checkpoints.safe_loading import damaged_part, load
 from .same_run import was_saved_here
 
 logger = logging.getLogger(__name__)
-_OF_EPOCH_OR_INTERVAL = re.compile(r"^checkpoint(_\d+_)?\d+\.pt$")
 
 
 def newest_good(last: Path, resumes: bool = True) -> Path:
@@ -66,7 +65,7 @@ def saved_after(last: Path) -> tuple[int, Path] | None:
             return None
         at = last.lstat()  # a file that is moved or copied with its old time has a new ctime
         written, done = max(at.st_mtime_ns, at.st_ctime_ns), saved
-    named = (p for p in last.parent.glob("checkpoint*.pt") if _OF_EPOCH_OR_INTERVAL.search(p.name))
+    named = (p for p in last.parent.glob("checkpoint*.pt") if is_numbered(p.name))
     later = [path for path in named if path.stat().st_mtime_ns > written]
     counted = [(finished_updates(path, check_weights=False), path) for path in later]
     newer = [(n, path) for n, path in counted if n is not None and n > done]
@@ -111,6 +110,6 @@ def _set_aside_if_broken(path: Path) -> bool:
 
 def _contents(path: Path, check_weights: bool = True) -> dict[str, Any]:
     state = load(path, mmap=True, check_weights=check_weights)
-    if not isinstance(state, dict) or "model" not in state:
+    if "model" not in state:
         raise CheckpointError(f"{path}: not a checkpoint of fairseq")
     return state

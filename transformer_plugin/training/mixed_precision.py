@@ -93,6 +93,12 @@ class FlatFP16Optimizer(FairseqFP16Optimizer):
             for name, count in state_dict.get("loss_scale_window", {}).items():
                 setattr(self.scaler, name, count)
 
+    def zero_grad(self) -> None:
+        """Clears the gradients and their scale, which fairseq keeps in bf16."""
+        super().zero_grad()
+        if self.scaler is None:
+            self._multiply_factor = 1.0
+
     def _sync_fp16_grads_to_fp32(self) -> None:
         vector = self._vector()
         if vector is None:

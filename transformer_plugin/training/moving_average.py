@@ -6,11 +6,12 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from fairseq.models.ema.ema import EMA
 from fairseq.trainer import Trainer
-from torch import Tensor, nn
+from torch import nn
 
 from ..checkpoints.safe_loading import load_header
 from .master_weights import full_state, master_weights
@@ -35,7 +36,8 @@ class TiedEMA(EMA):
             name: names.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), name)
             for name, tensor in state.items()
         }
-        super()._step_internal(_State({name: state[name] for name in names.values()}), updates)
+        once = {name: state[name] for name in names.values()}
+        super()._step_internal(SimpleNamespace(state_dict=lambda: once), updates)
         for name in first.keys() & self.fp32_params.keys():
             self.fp32_params[name] = self.fp32_params[first[name]]
 
@@ -58,14 +60,3 @@ def average_from_weights(trainer: Trainer, filename: str) -> Iterator[None]:
     masters = master_weights(trainer.optimizer, model)
     weights = full_state(model, masters) if masters else model.state_dict()
     trainer.ema.restore(weights, build_fp32_params=settings.ema_fp32)
-
-
-class _State:
-    """The part of a model that fairseq's class needs."""
-
-    def __init__(self, tensors: dict[str, Tensor]) -> None:
-        self._tensors = tensors
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """Tensors by name."""
-        return self._tensors

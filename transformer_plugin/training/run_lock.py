@@ -22,7 +22,6 @@ def hold_lock(folder: Path, patience: float = PATIENCE) -> None:
     path = folder.resolve() / ".lock"
     if path in _held:
         return
-    folder.mkdir(parents=True, exist_ok=True)
     lock = ExitStack()
     try:
         lock.enter_context(file_lock(path, "fairseq-train", patience))

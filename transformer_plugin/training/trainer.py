@@ -183,8 +183,6 @@ class SafeTrainer(Trainer):
             log = super().train_step(samples, raise_oom)
         except NonFiniteGradientError:
             self.zero_grad()
-            if getattr(self.optimizer, "scaler", 0) is None:  # bf16, whose factor fairseq keeps
-                self.optimizer._multiply_factor = 1.0
             self._faults.add(update, self.data_parallel_rank, batch_losses(samples, self._loss))
             return None
         except FloatingPointError as error:  # the loss scale of fp16 is at its minimum

@@ -19,7 +19,7 @@ from torch import Tensor
 from ..files import atomic_write, check_target
 from ..model import VaswaniTransformer
 from .arguments import add_model_arguments
-from .batching import batches_by_length, token_ids
+from .batching import batches_by_length, source_batch, token_ids
 from .contrastive_pairs import Pair, read_pairs
 from .loading import Loaded, load_models
 
@@ -182,14 +182,10 @@ def _sample(loaded: Loaded, pairs: list[tuple[Tensor, Tensor]]) -> dict[str, Any
     task, device = loaded.task, next(loaded.models[0].parameters()).device
     sources, targets = zip(*pairs, strict=True)
     pad, eos = task.target_dictionary.pad(), task.target_dictionary.eos()
-    source = data_utils.collate_tokens(
-        sources, task.source_dictionary.pad(), left_pad=task.cfg.left_pad_source
-    )
     shifted = data_utils.collate_tokens(targets, pad, eos, move_eos_to_beginning=True)
     return {
         "net_input": {
-            "src_tokens": source.to(device),
-            "src_lengths": torch.tensor([len(tokens) for tokens in sources]).to(device),
+            **source_batch(task, sources, device),
             "prev_output_tokens": shifted.to(device),
         },
         "target": data_utils.collate_tokens(targets, pad).to(device),

@@ -1,11 +1,5 @@
 "use strict";
 const get = id => document.getElementById(id);
-const make = (tag, text, name) => {
-  const node = document.createElement(tag);
-  if (text !== undefined) node.textContent = text;
-  if (name) node.className = name;
-  return node;
-};
 let shown = [];  // the translations on the page
 let about = {};  // facts of the model
 const observer = new ResizeObserver(entries => {  // a map wider than the screen says so
@@ -52,33 +46,21 @@ function heatMap(part) {
     cell.append(make("span", piece));
     head.append(cell);
   }
-  weights.forEach((numbers, t) => {
+  rove(weights.map((numbers, t) => {
     const row = body.insertRow(), name = make("th", rows[t]);
     name.scope = "row";
     row.append(name);
-    numbers.forEach((weight, s) => {
+    return numbers.map((weight, s) => {
       const cell = row.insertCell(), percent = 100 * Math.min(1, shade(weight / largest));
       cell.style.background =
         `color-mix(in srgb, var(--heat) ${percent.toFixed(1)}%, transparent)`;
       cell.setAttribute("aria-label", `${rows[t]} ← ${columns[s]}: ${weight.toFixed(3)}`);
-      cell.tabIndex = t + s ? -1 : 0;  // the arrow keys reach the others
+      return cell;
     });
-  });
+  }));
   const read = event => { readout.textContent = event.target.getAttribute("aria-label") || ""; };
   body.addEventListener("pointerover", read);
   body.addEventListener("focusin", read);
-  body.addEventListener("keydown", event => {
-    const step = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0]};
-    const cell = event.target, [down, right] = step[event.key] || [];
-    if (down === undefined || cell.tagName !== "TD") return;
-    const row = body.rows[cell.parentNode.sectionRowIndex + down];
-    const next = row && row.cells[cell.cellIndex + right];
-    event.preventDefault();
-    if (!next || next.tagName !== "TD") return;
-    cell.tabIndex = -1;
-    next.tabIndex = 0;
-    next.focus();
-  });
   const scroll = make("div", undefined, "map"), legend = make("p", "0 ", "small legend");
   scroll.append(table);
   observer.observe(scroll);

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from fairseq import tasks, utils
 from fairseq.data import Dictionary, data_utils
 from fairseq.models import BaseFairseqModel
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 
 from ..generator import CALL_TOKENS
 from ..word_alignment import Link
-from .batching import batches_by_length, token_ids
+from .batching import batches_by_length, source_batch, token_ids
 from .subwords import Subwords
 from .unknown_words import replaced
 
@@ -181,18 +180,7 @@ class Translator:
         results: list[list[dict[str, Any]]] = [[] for _ in sentences]
         for numbers in batches_by_length([len(s) for s in sentences], CALL_TOKENS):
             batch = [sentences[i] for i in numbers]
-            source = data_utils.collate_tokens(
-                batch,
-                self.task.source_dictionary.pad(),
-                left_pad=self.task.cfg.left_pad_source,
-            )
-            lengths = torch.tensor([len(s) for s in batch])
-            sample = {
-                "net_input": {
-                    "src_tokens": source.to(self.device),
-                    "src_lengths": lengths.to(self.device),
-                }
-            }
+            sample = {"net_input": source_batch(self.task, batch, self.device)}
             prefix = None
             if any(beginnings):
                 ids = [token_ids(beginnings[i], target)[:-1] for i in numbers]

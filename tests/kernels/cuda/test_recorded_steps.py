@@ -211,7 +211,7 @@ def test_a_step_of_the_search_waits_for_one_number(sharp, recordings, monkeypatc
         memory = torch.randn(3 * 7, 32)
     decoder = model.decoder
     with torch.inference_mode():
-        scorer = ModelScorer(decoder, decoder.output_layer, memory, layout, 4)
+        scorer = ModelScorer(decoder, memory, layout, 4)
         assert beam_search(scorer, longest, rules(4)) == "found"
     assert isinstance(scorer.state, RecordedDecoder)
     assert asked == [torch.Size([])] * 23  # the longest and shortest; then one number a step
@@ -224,7 +224,7 @@ def test_a_search_that_is_over_holds_nothing(sharp, recordings):
     layout = Packing.of_lengths(torch.tensor([3, 2]), 3)
     gc.disable()
     try:
-        scorer = ModelScorer(decoder, decoder.output_layer, memory, layout, 3)
+        scorer = ModelScorer(decoder, memory, layout, 3)
         held = [weakref.ref(part) for part in (scorer.state, *scorer.state._cache.layers)]
         beam_search(scorer, torch.tensor([9, 9]), rules(3))
         assert recordings and all(part() is not None for part in held)

@@ -20,12 +20,12 @@ NUMBERS = {"loss": 1, "ppl": 6, "lr": 0.1, "gnorm": 3, "wps": 4, "tflops": 5, "e
 
 
 def run(name, **names):
-    log = TrainingLog(Path("x.log"))
+    log = TrainingLog()
     for update in (10, 20):
         for number, value in names.items():
             log.train[number].add(update, value * update)
     log.phases.seconds |= {"training": 7200.0, "saving": 3600.0}
-    return Run(name, log)
+    return Run(name, log, Path("x.log"))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_lines_are_the_series(whole, chart):
 
 
 def test_results_have_the_last_loss_of_a_log_of_epochs_alone():
-    short = Run("short", TrainingLog(Path("x.log")))
+    short = Run("short", TrainingLog(), Path("x.log"))
     short.log.epochs["loss"].add(10, 4.5)
     draw([short])
     assert dict(results([short]))["last loss of training"] == ["4.5"]

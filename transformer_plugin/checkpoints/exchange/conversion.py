@@ -44,16 +44,15 @@ def read(path: str | Path) -> dict[str, Any]:
             match its settings.
     """
     state = load(path)
-    if isinstance(state, dict) and isinstance(state.get("args"), Namespace):
+    if state.get("args") is not None:
         protect_loading()
         try:
             state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
             state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
         except (KeyError, TypeError, AttributeError):  # a part that fairseq needs is missing
             state = {}
-    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        state = {}
-    if not isinstance((state.get("cfg") or {}).get("model"), dict | Namespace):
+    settings = (state.get("cfg") or {}).get("model")
+    if state.get("model") is None or not isinstance(settings, dict | Namespace):
         raise CheckpointError(
             f"{path}: holds no model and settings: give a checkpoint of fairseq-train"
         )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from ...search.candidates import Candidates, likeliest, log_probabilities
+from ...search.candidates import Candidates, add_biases, likeliest, log_probabilities
 from ..registry import kernel
 
 WIDTH = 64  # classes of a block
@@ -28,9 +28,7 @@ def likeliest_in_two_rounds(
     """See ``likeliest``. The first round chooses the k blocks with the largest maxima, which have
     the k likeliest classes; the second chooses among their classes."""
     log_p = log_probabilities(logits)
-    asked_log_probs = log_p.gather(1, asked.unsqueeze(1)).squeeze(1)
-    for number, bias in biases.items():
-        log_p[:, number] += bias
+    asked_log_probs = add_biases(log_p, biases, asked)
     num_blocks = log_p.size(1) // WIDTH
     blocks = log_p[:, : num_blocks * WIDTH].unflatten(1, (num_blocks, WIDTH))
     rest = torch.arange(num_blocks * WIDTH, log_p.size(1), device=logits.device)

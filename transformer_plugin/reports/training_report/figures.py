@@ -43,8 +43,9 @@ class Chart:
         train: its name in the log for training, if it has one.
         valid: its name in the log for validation.
         also: the name in the log of a number that is shown with each value.
-        log: the y axis is logarithmic where the values differ much.
         best: whether the ``largest`` or the ``smallest`` value of validation is marked.
+        log: the y axis is logarithmic where the values differ much.
+        from_zero: the y axis begins at 0.
         absent: the reason if there is nothing to plot.
     """
 

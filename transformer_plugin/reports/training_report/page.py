@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from ...checkpoints.last_checkpoints import is_numbered
 from ...scoring.compare import TITLES, rows, title
 from ...scoring.significance import METRICS
 from ...single_page import inlined
@@ -25,7 +25,6 @@ from .settings import shown_settings
 from .word_differences import differences
 
 _TEMPLATE = Path(__file__).with_name("template")
-_NUMBERED = re.compile(r"checkpoint(_\d+_)?\d+\.pt")  # of an epoch, or of an interval of updates
 
 
 class Compared(NamedTuple):
@@ -151,7 +150,7 @@ def _folded(checkpoints: Sequence[Checkpoint]) -> tuple[list[Checkpoint], list[C
     """The checkpoints to show, and those to fold: of earlier epochs, or deleted."""
 
     def is_old(checkpoint: Checkpoint) -> bool:
-        return checkpoint.megabytes is None or bool(_NUMBERED.fullmatch(checkpoint.name))
+        return checkpoint.megabytes is None or is_numbered(checkpoint.name)
 
     old = [checkpoint for checkpoint in checkpoints if is_old(checkpoint)]
     return [checkpoint for checkpoint in checkpoints if checkpoint not in old], old

@@ -13,7 +13,6 @@ import signal
 import sys
 from collections.abc import Iterable
 from datetime import timedelta
-from pathlib import Path
 from typing import TextIO
 
 from tqdm import tqdm
@@ -48,7 +47,7 @@ def main(_args: argparse.Namespace) -> None:
 
 def show(lines: Iterable[str], output: TextIO, terminal: bool) -> None:
     """Writes each line; progress is a bar on a terminal, elsewhere a line with the time left."""
-    log = TrainingLog(Path("standard input"))
+    log = TrainingLog()
     bar = ProgressBar(output, log) if terminal else None
     for line in lines:
         is_progress = False

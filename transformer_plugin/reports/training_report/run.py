@@ -45,6 +45,7 @@ class Run:
 
     name: str
     log: TrainingLog
+    path: Path  # of the log
     machine: str | None = None
     commit: str | None = None
     deviations: list[str] | None = None
@@ -85,8 +86,9 @@ def read_run(path: Path, name: str) -> Run:
         OSError: there is no log, or it cannot be read.
         ValueError: it is not a log of fairseq-train.
     """
-    log = read_log(find_log(path))
-    run = Run(name, log)
+    file = find_log(path)
+    log = read_log(file)
+    run = Run(name, log, file)
     folder = path if path.is_dir() else None
     if log.unreadable_lines:
         run.missing.append(f"unreadable lines in the log: {log.unreadable_lines}")

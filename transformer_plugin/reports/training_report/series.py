@@ -71,7 +71,6 @@ class TrainingLog:
         unreadable_lines: number of unreadable lines.
     """
 
-    path: Path
     train: defaultdict[str, Series] = field(default_factory=_table)
     epochs: defaultdict[str, Series] = field(default_factory=_table)
     valid: dict[str, defaultdict[str, Series]] = field(default_factory=dict)
@@ -178,7 +177,7 @@ def read_log(path: Path) -> TrainingLog:
         OSError: the file cannot be read.
         ValueError: it contains nothing from fairseq-train.
     """
-    log = TrainingLog(path)
+    log = TrainingLog()
     for entry in read_entries(path):
         log.take(entry)
     if not (log.starts or log.updates):

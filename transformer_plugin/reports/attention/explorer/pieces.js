@@ -1,12 +1,5 @@
 "use strict";
-/* Elements, and pieces of sentences that both pointer and keyboard can reach. */
-
-function make(tag, text, name) {
-  const node = document.createElement(tag);
-  if (text !== undefined) node.textContent = text;
-  if (name) node.className = name;
-  return node;
-}
+/* Pieces of sentences: drawn, measured, and chosen by pointer or keyboard. */
 
 function makeSvg(tag, attributes, text) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -17,23 +10,6 @@ function makeSvg(tag, attributes, text) {
 
 const numbers = count => Array.from({length: count}, (_, i) => i + 1);
 const quoted = piece => `“${piece}”`;
-
-/* One stop of the tab key for a grid of nodes, rows x columns; the arrow keys reach the others. */
-function rove(grid) {
-  grid.flat().forEach((node, i) => { node.tabIndex = i ? -1 : 0; });
-  grid.forEach((row, i) => row.forEach((node, j) => node.addEventListener("keydown", event => {
-    const step = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0],
-      Home: [0, -j], End: [0, row.length - 1 - j]}[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const line = grid[i + step[0]];
-    const next = line && line[Math.min(j, line.length - 1) + step[1]];
-    if (!next) return;
-    grid.flat().forEach(other => { other.tabIndex = -1; });
-    next.tabIndex = 0;
-    next.focus();
-  })));
-}
 
 /* Calls choose(side, i) if nodes[side][i] is hovered or focused, else with the one that a click or
    Enter has kept, else with the first choice, else choose(). keep(place) is told what is kept. */
