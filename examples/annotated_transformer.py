@@ -164,7 +164,7 @@ def copy_task(updates: int) -> Transformer:
         optimizer.zero_grad()
         loss.mean().backward()
         optimizer.step()
-        if step % (updates // 5) == 0:
+        if step % max(1, updates // 5) == 0:
             right = (logits.argmax(-1) == target).float().mean()
             print(f"copy task: update {step}, loss {loss.mean():.3f}, {right:.0%} of the words")
     return model.eval()

@@ -19,7 +19,8 @@ def main() -> None:
     parser.add_argument("--beam", type=int, default=4)
     args = parser.parse_args()
     model = transformer_plugin.load(args.run)
-    sentences = args.input.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    with args.input.open(encoding="utf-8", newline="\n") as lines:
+        sentences = [line.removesuffix("\n") for line in lines]
     with args.output.open("w", encoding="utf-8") as output:
         for start in range(0, len(sentences), 1000):
             for found in model.translate(sentences[start : start + 1000], beam=args.beam):

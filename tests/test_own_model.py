@@ -1,5 +1,6 @@
 """Models, losses and optimizers that a user derives from the plugin's."""
 
+import itertools
 from argparse import ArgumentParser
 from dataclasses import dataclass, field
 
@@ -13,7 +14,9 @@ from transformer_plugin.criterion import VaswaniCrossEntropy, VaswaniCrossEntrop
 from transformer_plugin.decoder import VaswaniDecoder
 from transformer_plugin.encoder import VaswaniEncoder
 from transformer_plugin.model import VaswaniTransformer
+from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.noam import NoamConfig, NoamSchedule
+from transformer_plugin.search.decoder_state import start_decoding
 
 
 class OwnForward(VaswaniTransformer):
@@ -46,7 +49,9 @@ def test_the_loss_is_of_what_a_model_overrides(kind, build, batch, toy_task):
     assert_close(criterion(model, sample, reduce=False)[0].sum(), expected)
 
 
-@pytest.mark.parametrize("parent, method", [(VaswaniEncoder, "encode"), (VaswaniDecoder, "decode")])
+@pytest.mark.parametrize(
+    "parent, method", [(VaswaniEncoder, "encode"), (VaswaniDecoder, "through_layers")]
+)
 def test_a_stack_whose_forward_would_not_be_called_is_refused(parent, method):
     with pytest.raises(TypeError, match=f"Mine overrides forward.*override {method}"):
         type("Mine", (parent,), {"forward": lambda self, *_: None})
@@ -85,3 +90,49 @@ def test_a_part_with_options_of_its_own_has_them(parent, config):
     parser = ArgumentParser()
     mine.add_args(parser)
     assert parser.parse_args(["--teacher-weight", "0.25"]).teacher_weight == 0.25
+
+
+def test_a_decoder_whose_decode_a_search_would_not_call_is_refused():
+    """It trained as told and translated to 0 BLEU."""
+    with pytest.raises(TypeError, match=r"Mine overrides decode.*override through_layers"):
+        type("Mine", (VaswaniDecoder,), {"decode": lambda self, *_: None})
+
+
+def test_self_attention_of_other_widths_is_saved_and_searched(build, batch, tmp_path):
+    """Step by step as all at once, from a checkpoint that was written and read."""
+    model, other, sample = build(), build(seed=1), batch([7, 4], [3, 6])
+    for each in (model, other):
+        for layer in each.decoder.layers:
+            layer.self_attention = MultiHeadAttention(32, 2, d_k=5, d_v=3)
+    torch.save(model.state_dict(), tmp_path / "x.pt")
+    other.load_state_dict(torch.load(tmp_path / "x.pt"))
+    tokens, source = sample["net_input"]["prev_output_tokens"], sample["net_input"]["src_tokens"]
+    with torch.no_grad():
+        expected = model.eval()(**sample["net_input"])[0]
+        memory, packing, _ = other.eval().encoder.encode(source)
+        state = start_decoding(other.decoder, memory, packing)
+        for step in range(3):
+            features, _ = state.step(tokens[:, step : step + 1])
+            assert_close(other.decoder.output_layer(features[:, 0]), expected[:, step])
+
+
+@pytest.mark.parametrize("with_kernels", [True, False])
+def test_a_step_of_what_a_cache_cannot_hold_is_refused(build, batch, monkeypatch, with_kernels):
+    """They ended in a segmentation fault with the compiled cache."""
+
+    class Twice(VaswaniDecoder):
+        def through_layers(self, x, key_values, asked=()):
+            seen = list(itertools.islice(iter(key_values), len(self.layers)))
+            return super().through_layers(super().through_layers(x, seen)[0], seen, asked)
+
+    if not with_kernels:
+        monkeypatch.setattr(start_decoding, "implementations", [])
+    model = build(d_model=64).eval()  # heads as wide as the kernels' vectors
+    with torch.no_grad():
+        source = batch([7, 4], [3, 6])["net_input"]["src_tokens"]
+        memory, packing, _ = model.encoder.encode(source)
+        with pytest.raises(ValueError, match="4 tokens for 1 hypotheses of each sentence"):
+            start_decoding(model.decoder, memory, packing, 4).step(torch.full((2, 4), 2))
+        model.decoder.__class__ = Twice
+        with pytest.raises(ValueError, match=r"more than one position.*decoder\.layers twice"):
+            start_decoding(model.decoder, memory, packing).step(torch.full((2, 1), 2))

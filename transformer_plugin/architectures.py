@@ -24,11 +24,13 @@ def register_preset(name: str, numbers: Numbers, model: str = "vaswani_transform
     """Makes ``--arch NAME`` mean the registered ``model`` with ``numbers`` as its defaults.
 
     Raises:
-        ValueError: the name is taken, the model has no such field, or fairseq cannot read the
-            types of its fields.
+        ValueError: the name is taken, there is no such model, it has no such field, or fairseq
+            cannot read the types of its fields.
     """
     if name in MODEL_REGISTRY or name in ARCH_MODEL_REGISTRY:  # fairseq would keep the old one
         raise ValueError(f"{name}: an architecture of this name exists: choose another name")
+    if model not in MODEL_DATACLASS_REGISTRY:
+        raise ValueError(f"{name}: no model '{model}' is registered with a dataclass")
     parent: Any = MODEL_REGISTRY[model]
     config = MODEL_DATACLASS_REGISTRY[model]
     known = config.__dataclass_fields__

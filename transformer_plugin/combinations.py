@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from fairseq.criterions import CRITERION_REGISTRY
@@ -97,19 +97,22 @@ def check_combination(cfg: Any, task: FairseqTask) -> None:
         )
 
 
-def check_overrides(kind: type, base: Any, method: str) -> None:
-    """Checks that a subclass of ``base``, the encoder or decoder, does not override ``forward``
-    without ``method``, which training and search call.
+def check_overrides(kind: type, base: Any, not_called: Sequence[str], method: str) -> None:
+    """Checks that a subclass of ``base``, the encoder or decoder, overrides none of the methods
+    ``not_called`` without ``method``, which training and search both call.
 
     Raises:
         TypeError: it does.
     """
     own: Any = kind
-    if own.forward is not base.forward and getattr(own, method) is getattr(base, method):
-        raise TypeError(
-            f"{kind.__name__} overrides forward, which training and search do not call: override"
-            f" {method}, which forward calls too"
-        )
+    if getattr(own, method) is not getattr(base, method):
+        return
+    for name in not_called:
+        if getattr(own, name) is not getattr(base, name):
+            raise TypeError(
+                f"{kind.__name__} overrides {name}, which training and search do not both call:"
+                f" override {method}, which {name} calls too"
+            )
 
 
 def check_names(arch: str, chosen: Mapping[str, str | None]) -> None:

@@ -26,13 +26,13 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
         max_positions: longest target sentence, in tokens.
 
     Raises:
-        TypeError: a subclass overrides ``forward``, which training does not call, without
-            ``decode``.
+        TypeError: a subclass overrides ``forward``, which training does not call, or ``decode``,
+            which a search does not call, without ``through_layers``.
     """
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        check_overrides(cls, VaswaniDecoder, "decode")
+        check_overrides(cls, VaswaniDecoder, ["forward", "decode"], "through_layers")
 
     def __init__(
         self,

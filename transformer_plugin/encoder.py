@@ -29,7 +29,7 @@ class VaswaniEncoder(Encoder, FairseqEncoder):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        check_overrides(cls, VaswaniEncoder, "encode")
+        check_overrides(cls, VaswaniEncoder, ["forward"], "encode")
 
     def __init__(
         self,

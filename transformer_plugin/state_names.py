@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .modules.multi_head_attention import MultiHeadAttention
+
 _RENAMED = {  # ours: fairseq's
     "self_attention.output": "self_attn.out_proj",
     "encoder_attention.output": "encoder_attn.out_proj",
@@ -103,17 +105,22 @@ def keep_fairseq_names(stack: nn.Module, width_k: int, width_v: int) -> None:
     """Lets an encoder or decoder save and load its tensors under fairseq's names.
 
     Args:
-        width_k, width_v: see ``to_fairseq_names``.
+        width_k, width_v: see ``to_fairseq_names``, for attention of a class of the user's own.
     """
     stack.register_state_dict_post_hook(functools.partial(_saved, width_k, width_v))
     stack.register_load_state_dict_pre_hook(_to_load)
 
 
 def _saved(
-    width_k: int, width_v: int, _stack: nn.Module, state: Any, prefix: str, _metadata: Any
+    width_k: int, width_v: int, stack: nn.Module, state: Any, prefix: str, _metadata: Any
 ) -> None:
-    own = {name: state.pop(name) for name in list(state) if name.startswith(prefix)}
-    state.update(to_fairseq_names(own, width_k, width_v))
+    for name in [name for name in state if name.startswith(prefix)]:
+        layer, module, _kind = _parts_of(name.removeprefix(prefix))
+        widths = width_k, width_v
+        owner = stack.get_submodule(f"{layer}{module}".rpartition(".")[0])
+        if isinstance(owner, MultiHeadAttention):  # a user may have given it other widths
+            widths = owner.num_heads * owner.d_k, owner.num_heads * owner.d_v
+        state.update(to_fairseq_names({name: state.pop(name)}, *widths))
 
 
 def _to_load(_stack: nn.Module, state: Any, *_: Any) -> None:

@@ -6,11 +6,14 @@ import pytest
 import torch
 from fairseq.modules import LearnedPositionalEmbedding, SinusoidalPositionalEmbedding
 
+from transformer_plugin.modules.layers import LayerShape
 from transformer_plugin.modules.positional_encoding import (
     LearnedPositionalEncoding,
     SinusoidalPositionalEncoding,
     positional_encoding,
+    positional_encoding_halves,
 )
+from transformer_plugin.modules.transformer import Transformer
 
 PAD = 1
 
@@ -70,3 +73,17 @@ def test_learned_rows_are_fairseqs():
 def test_learned_positions_end_with_a_clear_error():
     with pytest.raises(ValueError, match="13 tokens exceeds the 12"):
         LearnedPositionalEncoding(6, 12)(torch.arange(13), 13)
+
+
+def test_a_model_that_is_made_without_memory_has_the_encodings():
+    """Encoder and decoder share the table, and are moved one after the other."""
+    with torch.device("meta"):
+        model = Transformer(11, 0, LayerShape(d_model=16, d_ff=16, num_heads=2), num_layers=1)
+    model.to_empty(device="cpu")
+    table = model.decoder.embed_positions.table
+    torch.testing.assert_close(table, positional_encoding(table.size(0), 16))
+
+
+def test_fairseqs_layout_has_no_division_by_zero():
+    expected = torch.tensor([[math.sin(p), math.cos(p)] for p in range(3)])
+    torch.testing.assert_close(positional_encoding_halves(3, 2), expected)

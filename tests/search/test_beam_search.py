@@ -135,3 +135,16 @@ def test_an_unknown_word_may_cost_infinitely_much(prefix):
         options = rules(3, unknown_penalty=penalty)
         (found,) = beam_search(Table(7, 1), torch.tensor([5]), options, prefix)
         assert len(found) == 3 and not any(UNK in h.tokens.tolist() for h in found)
+
+
+def test_the_bound_is_of_the_largest_penalty_still_possible():
+    """Whichever length has it: here 5, of at most 11."""
+    finished = FinishedHypotheses(torch.tensor([10]), 1, lambda n: 10 if n == 5 else 1, "bound")
+    row, ended = torch.tensor([0]), torch.tensor([[True, False]])
+    finished.add(row, 0, ended, torch.tensor([[-0.3, -1.0]]), torch.tensor([[0, 0]]))
+    done = [bool(finished.done(row, step, torch.tensor([[-1.0]]))) for step in range(6)]
+    assert done == [False] * 4 + [True] * 2  # length 5 ends at step 4, from 0
+
+
+def test_no_sentences_have_no_hypotheses():
+    assert beam_search(Table(6, 0), torch.empty(0, dtype=torch.int64), rules(2)) == []

@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import math
 import weakref
 
 import pytest
@@ -11,7 +12,7 @@ from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.search.beam_search import beam_search
 from transformer_plugin.search.decoder_state import prepare_decoding, start_decoding
 from transformer_plugin.search.next_tokens import Rules
-from transformer_plugin.search.scorers import EnsembleScorer, ModelScorer, Scores
+from transformer_plugin.search.scorers import EnsembleScorer, FusedScorer, ModelScorer, Scores
 
 EOS, PAD, UNK = 2, 1, 3
 
@@ -71,3 +72,35 @@ def test_the_models_of_an_ensemble_may_divide_the_rows_differently(stops):
         found[rows] = log_sums
     expected = sum(each.double().exp() / each.double().exp().sum(1, True) for each in logits).log()
     torch.testing.assert_close(found.double(), expected)
+
+
+class Unigrams:
+    """A language model that returns its own table."""
+
+    def __init__(self, log_p):
+        self.log_p = log_p
+
+    def step(self, tokens):
+        return self.log_p.expand(tokens.numel(), -1)
+
+
+class Uniform:
+    def step(self, tokens):
+        yield Scores(slice(0, tokens.numel()), torch.zeros(tokens.numel(), 6))
+
+
+def test_a_language_model_keeps_its_scores():
+    log_p = torch.randn(6).log_softmax(0)
+    scorer, before = FusedScorer(Uniform(), Unigrams(log_p), 0.5), log_p.clone()
+    (found,) = scorer.step(torch.zeros(2, 3, dtype=torch.int64))
+    torch.testing.assert_close(found.logits, (0.5 * before - math.log(6)).expand(6, -1))
+    assert log_p.equal(before)
+
+
+def test_what_is_not_normalised_is_neither_averaged_nor_fused_again():
+    fused = FusedScorer(Uniform(), Unigrams(torch.randn(6).log_softmax(0)), 0.5)
+    for scorer in (EnsembleScorer([Uniform(), fused]), FusedScorer(fused, Unigrams(None), 1.0)):
+        if isinstance(scorer, FusedScorer):
+            scorer.language_model = fused.language_model
+        with pytest.raises(ValueError, match="probabilities sum to 1: fuse a language model"):
+            list(scorer.step(torch.zeros(2, 3, dtype=torch.int64)))

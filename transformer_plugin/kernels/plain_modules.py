@@ -30,7 +30,11 @@ def is_equation_1(module: nn.Module) -> bool:
 
 def is_plain_linear(module: nn.Module) -> bool:
     """Whether ``module`` is x W^T + b, in floating point or in 8 bits, and nothing else."""
-    return is_exactly(module, nn.Linear) or is_exactly(module, Int8Linear)
+    if not (is_exactly(module, nn.Linear) or is_exactly(module, Int8Linear)):
+        return False
+    assert isinstance(module, Linear)
+    weight, bias = module.weight, module.bias
+    return weight.numel() > 0 and (bias is None or bias.shape == weight.shape[:1])
 
 
 def plain_projection(project: Callable[..., Any]) -> Linear | None:

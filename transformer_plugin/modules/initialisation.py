@@ -29,13 +29,11 @@ def initialise(module: nn.Module, scheme: str) -> None:
             _initialise_attention(block, scheme)
         elif isinstance(block, PositionwiseFeedForward) and scheme == "paper":
             for linear in (block.inner, block.outer):
-                nn.init.xavier_uniform_(linear.weight)
-                nn.init.zeros_(linear.bias)
+                _initialise_map(linear)
 
 
 def _initialise_attention(attention: MultiHeadAttention, scheme: str) -> None:
-    nn.init.xavier_uniform_(attention.output.weight)
-    nn.init.zeros_(attention.output.bias)
+    _initialise_map(attention.output)
     k, v = attention.num_heads * attention.d_k, attention.num_heads * attention.d_v
     if attention.encoder_decoder:
         projections = [(attention.query, [k]), (attention.key_value, [k, v])]
@@ -43,11 +41,16 @@ def _initialise_attention(attention: MultiHeadAttention, scheme: str) -> None:
         projections = [(attention.query_key_value, [k, k, v])]
     for projection, widths in projections:
         if scheme == "paper":
-            nn.init.xavier_uniform_(projection.weight)
-            nn.init.zeros_(projection.bias)
+            _initialise_map(projection)
             continue
         for part in projection.weight.split(widths):
             nn.init.xavier_uniform_(part, gain=1 / math.sqrt(2))
+
+
+def _initialise_map(linear: nn.Linear) -> None:
+    nn.init.xavier_uniform_(linear.weight)
+    if linear.bias is not None:
+        nn.init.zeros_(linear.bias)
 
 
 def initialise_embedding(embedding: nn.Embedding) -> None:

@@ -130,21 +130,20 @@ def sentence_attention(
         k, v = attention.memory_heads(key_packing.pad(memory_rows))
     # A real query never sees the padding after it, so causal attention needs no padding mask.
     allowed = None if causal else key_packing.allowed
-    if causal or attention.window:
-        near = position_mask(packing.max_length, causal, attention.window, rows.device)
+    if positions is not None and (causal or attention.window):
+        near = position_mask(positions, causal, attention.window)
         allowed = near if allowed is None else near & allowed
     context, weights = attention.attend(q, k, v, allowed, need_weights, positions)
     return packing.pack(context), weights
 
 
-def position_mask(length: int, causal: bool, window: int, device: torch.device) -> Tensor:
-    """Which positions each position of a sentence sees, ``[L, L]``, True = visible.
+def position_mask(positions: Positions, causal: bool, window: int) -> Tensor:
+    """Which keys each query of self-attention sees, ``[T, S]``, True = visible.
 
     Args:
         causal: only positions up to its own (section 3.2.3).
         window: greatest distance; 0 = unlimited (section 4, restricted self-attention).
     """
-    seen = torch.ones(length, length, dtype=torch.bool, device=device)
-    if causal:
-        seen = seen.tril()
-    return seen.tril(window).triu(-window) if window else seen
+    distance = positions.queries.unsqueeze(1) - positions.keys
+    seen = distance >= 0 if causal else torch.ones_like(distance, dtype=torch.bool)
+    return seen & (distance.abs() <= window) if window else seen

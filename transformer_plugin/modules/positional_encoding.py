@@ -30,7 +30,7 @@ def positional_encoding_halves(num_positions: int, d_model: int) -> Tensor:
         ``[num_positions, D]``, float32; the last column is zero if D is odd.
     """
     half = d_model // 2
-    rate = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / (half - 1)))
+    rate = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / max(half - 1, 1)))
     angle = torch.arange(num_positions, dtype=torch.float)[:, None] * rate
     table = torch.cat([angle.sin(), angle.cos()], dim=1)
     return nn.functional.pad(table, (0, d_model % 2))
@@ -63,13 +63,11 @@ class SinusoidalPositionalEncoding(nn.Module):
         self.register_buffer("table", table, persistent=False)
 
     def _apply(self, *conversion: Any, **options: Any) -> SinusoidalPositionalEncoding:
-        """Converts the table, as ``to`` and ``half`` do. One that was rounded, or has no values, is
-        computed again: otherwise it would stay so."""
-        before = self.table
+        """Converts the table, as ``to`` and ``half`` do, and computes it again: it may have been
+        rounded, or have no values."""
         super()._apply(*conversion, **options)
-        if before.is_meta or before.dtype != torch.float32:
-            with torch.inference_mode(False), torch.device("cpu"):
-                self.table = self.encoding(before.size(0), self.d_model).to(self.table)
+        with torch.inference_mode(False), torch.device("cpu"):
+            self.table = self.encoding(self.table.size(0), self.d_model).to(self.table)
         return self
 
     def forward(self, positions: Tensor, max_length: int) -> Tensor:

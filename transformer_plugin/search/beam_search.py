@@ -60,6 +60,8 @@ def beam_search(
     Returns:
         At most k hypotheses for each sentence; fewer only if no more exist.
     """
+    if max_lengths.size(0) == 0:
+        return []
     device, beam_size = max_lengths.device, rules.beam_size
     batch_size, steps = max_lengths.size(0), int(max_lengths.max()) + 1
     shortest = int(max_lengths.min())

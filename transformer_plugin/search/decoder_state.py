@@ -18,7 +18,11 @@ class DecoderState(Protocol):
 
     def step(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """Features ``[B, k, D]`` of the position after ``tokens``, ``[B, k]``; and, if needed, the
-        last layer's encoder-decoder weights, averaged over the heads, ``[B, k, S]``."""
+        last layer's encoder-decoder weights, averaged over the heads, ``[B, k, S]``.
+
+        Raises:
+            ValueError: there are not k tokens, or a layer runs twice.
+        """
 
     def reorder(self, parents: Tensor) -> None:
         """Replaces hypothesis j by hypothesis ``parents[:, j]``, ``[B, k]``."""
@@ -49,7 +53,7 @@ def start_decoding(
     Args:
         memory: the encoder's packed output, ``[N_s, D]``.
         packing: its layout.
-        num_hypotheses: k, for each sentence.
+        num_hypotheses: expected k; each sentence starts with one hypothesis.
         need_weights: whether ``step`` may be called with ``need_weights``.
     """
     memories = [Memory.of(layer.encoder_attention, memory, packing) for layer in decoder.layers]
@@ -65,6 +69,11 @@ class CachedDecoder:
     def step(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """See ``DecoderState``."""
         decoder, cache = self._decoder, self._cache
+        if tokens.size(1) != cache.width:
+            raise ValueError(
+                f"{tokens.size(1)} tokens for {cache.width} hypotheses of each sentence: a search"
+                " starts with one, and reorder changes their number"
+            )
         x = decoder.embed(tokens, cache.extend(), cache.room)
         last = (len(cache.layers) - 1,) if need_weights else ()
         x, asked = decoder.through_layers(x, cache.layers, last)

@@ -38,9 +38,12 @@ class FinishedHypotheses:
         self.beam_size = beam_size
         self.length_penalty = length_penalty
         self.by_bound = stop_rule == "bound"
-        self.longest_penalty = torch.tensor(
-            [length_penalty(n + 1) for n in max_lengths.tolist()], device=device
-        )
+        # The largest penalty of each sentence from a length on, [B, lengths from 1].
+        limits = [n + 1 for n in max_lengths.tolist()]
+        penalties = torch.tensor([length_penalty(n) for n in range(1, max(limits) + 1)])
+        possible = torch.arange(1, max(limits) + 1) <= torch.tensor(limits).unsqueeze(1)
+        largest = penalties.where(possible, -math.inf).flip(1).cummax(1).values.flip(1)
+        self.largest_penalty = largest.to(device)
         self.scores = torch.full(shape, -math.inf, device=device)
         self.log_probs = torch.full(shape, -math.inf, device=device)
         self.steps = torch.zeros(shape, dtype=torch.int64, device=device)
@@ -90,5 +93,6 @@ class FinishedHypotheses:
             return worst.isfinite() | out_of_steps
         # A log-probability can only fall, so the best possible score is the present
         # log-probability divided by the largest penalty still possible.
-        penalty = self.longest_penalty[rows].clamp_min(self.length_penalty(step + 2))
+        length = min(step + 2, self.largest_penalty.size(1))
+        penalty = self.largest_penalty[rows, length - 1]
         return (worst >= best_live / penalty) & worst.isfinite() | out_of_steps

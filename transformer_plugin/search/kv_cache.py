@@ -7,9 +7,14 @@ import math
 import torch
 from torch import Tensor
 
-from ..modules.key_values import Positions
+from ..modules.key_values import Positions, position_mask
 from ..modules.multi_head_attention import MultiHeadAttention
 from ..modules.packing import Packing
+
+ONE_POSITION = (
+    "a layer took more than one position in a step of the search: to run it twice, put it into"
+    " decoder.layers twice"
+)
 
 
 class KVCache:
@@ -27,6 +32,11 @@ class KVCache:
         self.layers = [LayerCache(memory, columns, self._ancestry) for memory in memories]
         self.room = 0  # exceeds all positions so far, including that of the current step
         self._next = torch.zeros(1, dtype=torch.int64, device=memories[0].keys.device)
+
+    @property
+    def width(self) -> int:
+        """See ``Ancestry``."""
+        return self._ancestry.width
 
     def extend(self) -> Tensor:
         """Adds a position for each live hypothesis, before the layers do; returns its number, from
@@ -100,6 +110,11 @@ class Ancestry:
         self.positions = torch.empty(0, dtype=torch.int64, device=like.device)
 
     @property
+    def width(self) -> int:
+        """The number of live hypotheses of each sentence, k."""
+        return self._mask.size(1)
+
+    @property
     def allowed(self) -> Tensor | None:
         """``[B, 1, k, columns]``: 0 for columns that a hypothesis sees, minus infinity for others;
         None if it sees all."""
@@ -137,8 +152,8 @@ class LayerCache:
         self._ancestry = ancestry
         self._memory = memory
         self._columns = 0
-        self._keys = widened(memory.keys[:, :, :0], columns)
-        self._values = widened(memory.values[:, :, :0], columns)
+        self._expected = columns
+        self._keys, self._values = memory.keys[:, :, :0], memory.values[:, :, :0]
 
     def self_attention(
         self, attention: MultiHeadAttention, projected: Tensor, need_weights: bool
@@ -146,12 +161,12 @@ class LayerCache:
         """Adds a position, ``[B, k, H * (2 K + d_v)]``, and attends; returns no weights."""
         q, k, v = attention.self_heads(projected)
         k, v = self._append(k, v)
-        allowed, columns = self._ancestry.allowed, self._ancestry.positions
-        if attention.window:
-            seen = slice(-(attention.window + 1) * q.size(2), None)
-            k, v, columns = k[:, :, seen], v[:, :, seen], columns[seen]
-            allowed = None if allowed is None else allowed[..., seen]
+        own, columns = self._ancestry.allowed, self._ancestry.positions
+        if k.size(2) != columns.size(0):
+            raise ValueError(ONE_POSITION)
         positions = Positions(columns[-q.size(2) :], columns)
+        near = position_mask(positions, causal=True, window=attention.window)
+        allowed = near if own is None else own.masked_fill(~near, -math.inf)
         return attention.attend(q, k, v, allowed, positions=positions)
 
     def encoder_attention(
@@ -162,9 +177,11 @@ class LayerCache:
 
     def _append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Appends ``[B, H, k, K]``; returns views of all so far, ``[B, H, k * T, K]``."""
+        if self._columns == 0:  # their heads may differ from those of the encoder's output
+            self._keys, self._values = k[:, :, :0], v[:, :, :0]
         end = self._columns + k.size(2)
         if end > self._keys.size(2):
-            capacity = max(end, 2 * self._keys.size(2))
+            capacity = max(end, 2 * self._keys.size(2), self._expected)
             self._keys = widened(self._keys, capacity)
             self._values = widened(self._values, capacity)
         self._keys[:, :, self._columns : end] = k

@@ -96,11 +96,21 @@ class ModelScorer:
         self.state.select(sentences)
 
 
+def _normalised(scores: Scores) -> Scores:
+    if scores.log_total is not None:
+        raise ValueError(
+            "expected a scorer whose probabilities sum to 1: fuse a language model with the"
+            " ensemble, not with one of its models, and only one"
+        )
+    return scores
+
+
 class EnsembleScorer:
     """The mean of the probabilities of several models.
 
     Args:
-        scorers: one for each model, at the start of the same sentences.
+        scorers: one for each model, at the start of the same sentences; their probabilities sum
+            to 1, so none is a ``FusedScorer``.
     """
 
     def __init__(self, scorers: Sequence[Scorer]) -> None:
@@ -108,7 +118,7 @@ class EnsembleScorer:
 
     def step(self, tokens: Tensor) -> Iterator[Scores]:
         """Logs of the sums of the models' probabilities."""
-        models = [scorer.step(tokens) for scorer in self.scorers]
+        models = [map(_normalised, scorer.step(tokens)) for scorer in self.scorers]
         chunks = [next(model) for model in models]  # the models may divide the rows differently
         start = 0
         while start < tokens.numel():
@@ -142,7 +152,7 @@ class FusedScorer:
     log-probabilities of a language model. The result is not normalised.
 
     Args:
-        scorer: the translation model.
+        scorer: the translation model; its probabilities sum to 1.
         language_model: at the start of the same sentences.
         weight: weight of the language model.
     """
@@ -152,9 +162,8 @@ class FusedScorer:
 
     def step(self, tokens: Tensor) -> Iterator[Scores]:
         """See ``Scorer``."""
-        added = self.language_model.step(tokens).mul_(self.weight)
-        for rows, logits, log_total in self.scorer.step(tokens):
-            assert log_total is None
+        added = self.language_model.step(tokens) * self.weight
+        for rows, logits, _ in map(_normalised, self.scorer.step(tokens)):
             fused = log_probabilities(logits).add_(added[rows])
             yield Scores(rows, fused, fused.logsumexp(dim=1))
 

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import io
 import math
+import threading
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ _OF_THE_COMMAND = {
     "seed": "call torch.manual_seed",
     "prefix": "give prefixes to translate or n_best",
 }
+_GLOBAL_STATE = threading.Lock()  # standard error, and hydra's, which fairseq uses
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,8 @@ def _check_search(args: argparse.Namespace, number: int) -> None:
 
 
 def _load_model(path: str, task: tasks.FairseqTask) -> BaseFairseqModel:
-    state = checkpoint_utils.load_checkpoint_to_cpu(path)
+    with _GLOBAL_STATE:
+        state = checkpoint_utils.load_checkpoint_to_cpu(path)
     check_languages(path, state, task.cfg.source_lang, task.cfg.target_lang)
     (model,), _ = checkpoint_utils.load_model_ensemble([path], task=task, state=state)
     return model
@@ -201,10 +204,10 @@ def _configuration(args: argparse.Namespace) -> Any:
     parser = options.get_interactive_generation_parser()
     said = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with _GLOBAL_STATE, contextlib.redirect_stderr(said):
             given = options.parse_args_and_arch(parser, words)
     except SystemExit:  # of argparse, which has printed its usage and then one line
         raise ValueError(said.getvalue().strip().rpartition(" error: ")[2]) from None
-    with warnings.catch_warnings():
+    with _GLOBAL_STATE, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fairseq's use of hydra
         return convert_namespace_to_omegaconf(given)

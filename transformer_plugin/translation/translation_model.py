@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -101,7 +100,7 @@ class TranslationModel:
             beam: hypotheses that are kept at each step (section 6.1).
             nbest: translations of each sentence, at most ``beam``.
             alignments: also find the aligned words, by the last layer's encoder-decoder attention.
-            alpha: of the length penalty (section 6.1).
+            alpha: of the length penalty (section 6.1), from -8 to 8.
 
         Returns:
             A translation for each sentence; an empty sentence has an empty one.
@@ -113,8 +112,8 @@ class TranslationModel:
         beam, nbest = operator.index(beam), operator.index(nbest)
         if beam < 1 or not 1 <= nbest <= beam:
             raise ValueError(f"beam {beam}, nbest {nbest}: expected 1 <= nbest <= beam")
-        if not math.isfinite(alpha):
-            raise ValueError(f"alpha {alpha}: expected a finite number")
+        if not abs(alpha) <= 8:  # as for --lenpen
+            raise ValueError(f"alpha {alpha}: expected a finite number from -8 to 8")
         translator = self._translator(beam, nbest, alignments, alpha)
         found = translator.n_best(sentences, nbest)
         return [self._with_alternatives(ranked, alignments) for ranked in found]

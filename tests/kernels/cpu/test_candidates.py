@@ -8,6 +8,7 @@ from torch.testing import assert_close
 
 from transformer_plugin.kernels.cpu import library
 from transformer_plugin.kernels.cpu.candidates import likeliest_in_one_pass
+from transformer_plugin.search.candidates import likeliest
 
 pytestmark = pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")
 
@@ -25,3 +26,13 @@ def test_classes_that_no_one_may_choose_are_minus_infinity():
     found = likeliest_in_one_pass(logits, 4, {}, torch.tensor([5]))
     assert found.log_probs.tolist() == [[0.0, -math.inf, -math.inf, -math.inf]]
     assert found.classes[0, 0] == 5
+
+
+@pytest.mark.parametrize("number", [8, 10**9, -9])
+def test_a_class_that_does_not_exist_is_an_error(number):
+    """The kernel read other memory."""
+    logits, asked = torch.randn(2, 8), torch.tensor([1, number])
+    with pytest.raises((IndexError, RuntimeError), match="out of bounds"):
+        likeliest(logits, 2, {}, asked)
+    with pytest.raises(IndexError, match="out of bounds"):
+        likeliest(logits, 2, {number: -1.0}, torch.tensor([1, 1]))

@@ -118,3 +118,20 @@ def test_weights_of_inference_replace_packed_ones(dtype):
     with torch.inference_mode():
         model[0].weight = nn.Parameter(torch.ones(48, 48).to(dtype), requires_grad=False)
         torch.testing.assert_close(linear(model[0], x), linear.plain(model[0], x))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 48), (20, 1), (20, 48)])
+def test_a_bias_of_another_shape_is_added_as_torch_adds_it(dtype, shape):
+    layer, x = nn.Linear(16, 48).to(dtype), torch.randn(20, 16).to(dtype)
+    layer.bias = nn.Parameter(torch.randn(shape).to(dtype))
+    torch.testing.assert_close(linear(layer, x), linear.plain(layer, x))
+    layer.requires_grad_(False)
+    with torch.no_grad():
+        prepare_decoding(layer, 20)
+        torch.testing.assert_close(linear(layer, x), linear.plain(layer, x))
+
+
+def test_an_input_of_another_width_gives_torchs_message(dtype):
+    layer = nn.Linear(16, 48).to(dtype)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        linear(layer, torch.randn(20, 15).to(dtype))

@@ -23,12 +23,12 @@ from ..stock_settings import (
 
 _SMALL = {
     **{"encoder_layers": 2, "decoder_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2},
-    **{"d_k": 0, "d_v": 0, "max_source_positions": 16, "max_target_positions": 16},
+    **{"d_k": 0, "d_v": 0, "max_source_positions": 32, "max_target_positions": 32},
     # Exporters check these themselves.
     **{"layer_norm_eps": 1e-5, "attention_score": "scaled_dot", "attention_window": 0},
 }
-_SOURCE = [[4, 5, 6, 7, 2], [1, 1, 8, 9, 2]]  # the second sentence has padding
-_TARGET = [[2, 6, 5, 4, 9], [2, 7, 8, 9, 4]]
+_SOURCE = [[4, 5, 6, 7, 9] * 5 + [2], [1, 1] + [8, 9, 5, 4] * 5 + [7] * 3 + [2]]  # 1 is padding
+_TARGET = [[2, *[6, 5, 4, 9, 8] * 5], [2, *[7, 8, 9, 4, 5] * 5]]
 _SYMBOLS = 10
 
 

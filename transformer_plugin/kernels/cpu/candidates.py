@@ -15,12 +15,14 @@ from .library import address, function, is_supported
 
 
 def _supports(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor) -> bool:
-    # It considers only the largest logits, so no bias may be positive.
+    classes = range(logits.size(1))
     return (
         logits.is_contiguous()
         and asked.size(0) == logits.size(0)
         and is_supported(logits)
-        and all(bias <= 0 for bias in biases.values())
+        # It considers only the largest logits, so no bias may be positive.
+        and all(number in classes and bias <= 0 for number, bias in biases.items())
+        and all(number in classes for number in map(int, asked.aminmax()))
     )
 
 

@@ -17,7 +17,7 @@ from ...modules.multi_head_attention import MultiHeadAttention
 from ...modules.operation import is_exactly
 from ...modules.packing import Packing
 from ...search.decoder_state import CachedDecoder, start_decoding
-from ...search.kv_cache import KVCache
+from ...search.kv_cache import ONE_POSITION, KVCache
 from ..plain_modules import is_equation_1
 from ..registry import kernel
 from . import library
@@ -93,6 +93,11 @@ class TableCache:
         """Exceeds all positions so far, including that of the current step."""
         return self.ancestors.size(2)
 
+    @property
+    def width(self) -> int:
+        """The number of live hypotheses of each sentence, k."""
+        return self.ancestors.size(1)
+
     def extend(self) -> Tensor:
         """Adds a position for each live hypothesis, before the layers; its number, ``[1]``."""
         batch_size, width, position = self.ancestors.shape
@@ -133,6 +138,8 @@ class TableLayerCache:
     ) -> tuple[Tensor, None]:
         """See ``KeyValues``."""
         self.steps.append(projected.contiguous())
+        if len(self.steps) != self._cache.room:
+            raise ValueError(ONE_POSITION)
         steps = self.steps[-attention.window - 1 :] if attention.window else self.steps
         ancestors = self._cache.ancestors
         bytes_q = attention.num_heads * attention.d_k * projected.element_size()

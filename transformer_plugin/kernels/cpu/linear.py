@@ -10,16 +10,18 @@ from torch.autograd.function import FunctionCtx
 from torch.nn import functional as F
 
 from ...modules.linear import linear
-from ...modules.operation import is_exactly
 from ...modules.products import product_type
+from ..plain_modules import is_plain_linear
 from ..registry import kernel
 from . import onednn
 
 
 def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
-    if x.device.type != "cpu" or not is_exactly(layer, nn.Linear) or layer.bias is None:
+    if x.device.type != "cpu" or not isinstance(layer, nn.Linear) or not is_plain_linear(layer):
         return False
-    weight: Tensor = layer.weight  # type: ignore[assignment]
+    weight = layer.weight
+    if layer.bias is None or x.size(-1) != weight.size(1):
+        return False
     if x.dtype == weight.dtype == torch.bfloat16:
         return onednn.multiplies(weight) or product_type(weight) == torch.float32
     # Only in training: each decoding step has a different number of rows.

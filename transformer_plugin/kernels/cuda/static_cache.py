@@ -37,7 +37,7 @@ class StaticKVCache:
         self.version = 0
         self.num_hypotheses = num_hypotheses
         self._longest = longest
-        self._width = 1
+        self.width = 1
         self._made = 0  # positions in use, including that of the current step
         self._next = torch.zeros(1, dtype=torch.int64, device=keys.device)
         self._own = keys.new_full((num_hypotheses, num_hypotheses), -math.inf).fill_diagonal_(0.0)
@@ -49,7 +49,7 @@ class StaticKVCache:
     @property
     def allowed(self) -> Tensor:
         """``[B, 1, k, columns]``: 0 for columns that a hypothesis sees, else minus infinity."""
-        return self._mask[:, : self._width].unsqueeze(1)
+        return self._mask[:, : self.width].unsqueeze(1)
 
     def make_room(self) -> None:
         """Ensures room for one more position."""
@@ -60,10 +60,10 @@ class StaticKVCache:
 
     def extend(self) -> Tensor:
         """See ``KVCache``."""
-        live = torch.arange(self._width, device=self._next.device)
+        live = torch.arange(self.width, device=self._next.device)
         self.columns = self._next * self.num_hypotheses + live  # of this position, [k]
-        own = self._own[: self._width, : self._width].expand(self._mask.size(0), -1, -1)
-        self._mask[:, : self._width].index_copy_(2, self.columns, own)
+        own = self._own[: self.width, : self.width].expand(self._mask.size(0), -1, -1)
+        self._mask[:, : self.width].index_copy_(2, self.columns, own)
         position = self._next.clone()
         self._next += 1
         return position
@@ -71,8 +71,8 @@ class StaticKVCache:
     def reorder(self, parents: Tensor) -> None:
         """See ``KVCache``."""
         index = parents.unsqueeze(2).expand(-1, -1, self._mask.size(2))
-        self._width = parents.size(1)
-        self._mask[:, : self._width] = self._mask.gather(1, index)
+        self.width = parents.size(1)
+        self._mask[:, : self.width] = self._mask.gather(1, index)
 
     def select(self, sentences: Tensor) -> None:
         """See ``KVCache``."""
