@@ -40,6 +40,11 @@ def test_settings_whose_types_are_text_are_refused(monkeypatch):
         register_preset("mine_tiny", {}, model="mine")
 
 
+def test_a_preset_of_a_model_that_there_is_not_is_refused():
+    with pytest.raises(ValueError, match="mine: no model 'nope' is registered"):
+        register_preset("mine", {}, model="nope")
+
+
 def test_a_preset_of_fields_that_there_are_not_is_refused():
     with pytest.raises(ValueError, match="mine: d_modle: no such field"):
         register_preset("mine", {"d_modle": 3})

@@ -81,10 +81,10 @@ def test_the_attention_of_a_trained_model_is_drawn(prepared):
 
 def test_a_file_is_translated_with_scores(prepared, tmp_path):
     run_folder = prepared("sentencepiece")
-    (tmp_path / "in").write_text("the cat sees .\n\ncat\n", encoding="utf-8")
+    (tmp_path / "in").write_bytes(b"the cat sees .\n\ncat\rcat\n")
     example("translate_file", run_folder, tmp_path / "in", tmp_path / "out")
     model = transformer_plugin.load(run_folder)
-    found = model.translate(["the cat sees .", "", "cat"])
+    found = model.translate(["the cat sees .", "", "cat\rcat"])
     expected = [f"{each.score:.3f}\t{each.text}" for each in found]
     assert (tmp_path / "out").read_text(encoding="utf-8").splitlines() == expected
 

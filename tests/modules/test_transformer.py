@@ -2,7 +2,9 @@
 
 import pytest
 import torch
+from torch import nn
 
+from transformer_plugin.modules.initialisation import initialise
 from transformer_plugin.modules.key_values import WholeSentences
 from transformer_plugin.modules.layers import DecoderLayer, EncoderLayer, LayerShape
 from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
@@ -76,3 +78,17 @@ def test_the_whole_model():
     # Embedding; a layer's attentions, networks and norms: weights and biases.
     attention, network, norm = 4 * (D * D + D), 2 * D * 48 + 48 + D, 2 * D
     assert shared == WORDS * D + 2 * (3 * attention + 2 * network + 5 * norm)
+
+
+@pytest.mark.parametrize("scheme", ["paper", "fairseq"])
+def test_projections_without_biases_are_initialised(scheme):
+    """As the paper writes them."""
+    model = Transformer(WORDS, PAD, SHAPE, num_layers=1)
+    for each in model.modules():
+        if isinstance(each, nn.Linear):
+            each.bias = None
+            nn.init.zeros_(each.weight)
+    initialise(model.encoder, scheme)
+    projections = (p for p in model.encoder.layers.parameters() if p.dim() == 2)
+    assert all(p.any() for p in projections) == (scheme == "paper")  # fairseq's leaves torch's
+    assert model(torch.tensor([[3, 4]]), torch.tensor([[1]])).isfinite().all()

@@ -1,7 +1,9 @@
 """transformer_plugin.load: raw text in Python."""
 
+import math
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -159,3 +161,18 @@ def test_a_process_of_the_users_own_stays_as_it_is(prepared):
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
     assert done.returncode == 0 and done.stderr == "", done.stderr
     assert done.stdout.startswith("en ") and len(done.stdout.splitlines()) == 1
+
+
+def test_threads_load_models_side_by_side(run_folder):
+    """They met in hydra's global state, and standard error was gone for the rest of the process."""
+    before = sys.stderr
+    with ThreadPoolExecutor(4) as pool:
+        models = list(pool.map(lambda _: transformer_plugin.load(run_folder, cpu=True), range(4)))
+    assert sys.stderr is before
+    assert len({model.translate(TEXTS[:1])[0].score for model in models}) == 1
+
+
+def test_a_length_penalty_that_would_overflow_is_refused(model):
+    for alpha in (9, -8.1, math.nan):
+        with pytest.raises(ValueError, match=f"alpha {alpha}: expected a finite number from -8"):
+            model.translate(TEXTS, alpha=alpha)
