@@ -28,9 +28,14 @@ def is_equation_1(module: nn.Module) -> bool:
     )
 
 
+def is_exactly_linear(module: nn.Module) -> bool:
+    """Whether ``module`` is a linear map in floating point or in 8 bits, and nothing else."""
+    return is_exactly(module, nn.Linear) or is_exactly(module, Int8Linear)
+
+
 def is_plain_linear(module: nn.Module) -> bool:
-    """Whether ``module`` is x W^T + b, in floating point or in 8 bits, and nothing else."""
-    if not (is_exactly(module, nn.Linear) or is_exactly(module, Int8Linear)):
+    """Whether it is also x W^T + b with a number in b for each row of W."""
+    if not is_exactly_linear(module):
         return False
     assert isinstance(module, Linear)
     weight, bias = module.weight, module.bias

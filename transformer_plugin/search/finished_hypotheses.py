@@ -38,12 +38,14 @@ class FinishedHypotheses:
         self.beam_size = beam_size
         self.length_penalty = length_penalty
         self.by_bound = stop_rule == "bound"
-        # The largest penalty of each sentence from a length on, [B, lengths from 1].
-        limits = [n + 1 for n in max_lengths.tolist()]
-        penalties = torch.tensor([length_penalty(n) for n in range(1, max(limits) + 1)])
-        possible = torch.arange(1, max(limits) + 1) <= torch.tensor(limits).unsqueeze(1)
-        largest = penalties.where(possible, -math.inf).flip(1).cummax(1).values.flip(1)
-        self.largest_penalty = largest.to(device)
+        longest = [n + 1 for n in max_lengths.tolist()]
+        limits = sorted(set(longest))
+        penalties = torch.tensor([length_penalty(n) for n in range(1, limits[-1] + 1)])
+        lengths = torch.arange(1, limits[-1] + 1)
+        possible = penalties.where(lengths <= torch.tensor(limits).unsqueeze(1), -math.inf)
+        largest = possible.flip(1).cummax(1).values.flip(1)  # from each length up to each limit
+        self.largest_penalties = largest.to(device)
+        self.limit = torch.tensor([limits.index(n) for n in longest], device=device)
         self.scores = torch.full(shape, -math.inf, device=device)
         self.log_probs = torch.full(shape, -math.inf, device=device)
         self.steps = torch.zeros(shape, dtype=torch.int64, device=device)
@@ -93,6 +95,6 @@ class FinishedHypotheses:
             return worst.isfinite() | out_of_steps
         # A log-probability can only fall, so the best possible score is the present
         # log-probability divided by the largest penalty still possible.
-        length = min(step + 2, self.largest_penalty.size(1))
-        penalty = self.largest_penalty[rows, length - 1]
+        length = min(step + 2, self.largest_penalties.size(1))
+        penalty = self.largest_penalties[self.limit[rows], length - 1]
         return (worst >= best_live / penalty) & worst.isfinite() | out_of_steps
