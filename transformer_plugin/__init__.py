@@ -20,9 +20,11 @@ if "fairseq" in sys.modules:
     from . import components  # noqa: F401
     from .checkpoints.fairseq_loading import protect_loading
     from .task import VaswaniTranslationTask
+    from .training.fine_tuning import check_bases_of_all_tasks
     from .training.protection import protect_training
 
     protect_loading()
+    check_bases_of_all_tasks()
     VaswaniTranslationTask.before_setup = staticmethod(protect_training)
 
 

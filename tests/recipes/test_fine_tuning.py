@@ -67,7 +67,8 @@ def test_a_run_starts_from_the_model_of_another(base, knobs, tmp_path):
     assert found["extra_state"]["train_iterator"]["epoch"] == 2
 
 
-def test_data_with_other_words_is_refused(base, tmp_path):
+@pytest.mark.parametrize("task", ["vaswani_translation", "translation"])
+def test_data_with_other_words_is_refused(task, base, tmp_path):
     """Of as many words, so that nothing else would notice."""
     data = shutil.copytree(base / "data-bin", tmp_path / "data-bin")
     (data / "SHA256SUMS").unlink()
@@ -75,7 +76,8 @@ def test_data_with_other_words_is_refused(base, tmp_path):
         first, second, *rest = path.read_text(encoding="utf-8").splitlines()
         path.write_text("\n".join([second, first, *rest]) + "\n", encoding="utf-8")
     model = base / "checkpoints/averaged.pt"
-    done = train(data, tmp_path / "new", "--finetune-from-model", model, status=1)
+    flags = ("--finetune-from-model", model, "--task", task)
+    done = train(data, tmp_path / "new", *flags, status=1)
     assert "word 4 of the base model is" in last_line(done)
     assert "BASE=CHECKPOINT recipes/prepare.sh" in last_line(done)
     assert not list((tmp_path / "new").glob("*.pt"))
@@ -88,6 +90,13 @@ def test_a_model_of_another_kind_is_refused(base):
     check_model("base.pt", state, own | {"dropout": 0.7, "_name": "vaswani_base"})
     with pytest.raises(CheckpointError, match="its model has num_heads 4, and not num_h"):
         check_model("base.pt", state, own | {"num_heads": 8})
+
+
+def test_a_run_of_fairseqs_task_that_is_continued_must_fine_tune(base, tmp_path):
+    shutil.copy(base / "checkpoints/checkpoint_last.pt", tmp_path)
+    flags = ("--finetune-from-model", base / "checkpoints/averaged.pt", "--task", "translation")
+    done = train(base / "data-bin", tmp_path, *flags, status=1)
+    assert f"{tmp_path}/checkpoint_last.pt: would be continued, and did not" in last_line(done)
 
 
 @pytest.mark.slow

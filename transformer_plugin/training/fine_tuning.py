@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationTask
+from fairseq.trainer import Trainer
 
 from ..checkpoint_error import CheckpointError
 from ..checkpoints.safe_loading import load
@@ -22,6 +24,19 @@ _REMEDY = (
     "prepare the data with the base model's dictionaries: BASE=CHECKPOINT recipes/prepare.sh, or"
     " fairseq-preprocess --srcdict --tgtdict"
 )
+
+
+def check_bases_of_all_tasks() -> None:
+    """Makes fairseq's own trainer call ``check_base`` too, for the plugin's models."""
+    load_checkpoint = Trainer.load_checkpoint
+
+    @functools.wraps(load_checkpoint)
+    def checking(self: Trainer, filename: str, *rest: Any, **options: Any) -> Any:
+        if type(self) is Trainer and self.data_parallel_rank == 0 and is_plugins(self.cfg.model):
+            check_base(filename, self.cfg, self.task)
+        return load_checkpoint(self, filename, *rest, **options)
+
+    Trainer.load_checkpoint = checking
 
 
 def check_base(path: str, cfg: Any, task: FairseqTask) -> None:
