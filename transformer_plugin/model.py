@@ -24,7 +24,7 @@ from .modules.positional_encoding import SinusoidalPositionalEncoding
 from .refusal import Refusal
 from .retained_dropout import retain_dropout
 from .search.decoder_state import prepare_decoding
-from .state_names import keep_fairseq_names
+from .state_names import check_kinds, keep_fairseq_names
 
 ANY_LENGTH = 1_000_000  # tokens
 
@@ -42,7 +42,7 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         self.need_attn = False  # set by --print-alignment; makes ``forward`` slower
         for stack in (encoder, decoder):
             keep_fairseq_names(stack, *(cfg.num_heads * width for width in head_widths(cfg)))
-        self.register_load_state_dict_pre_hook(_check_vocabularies)
+        self.register_load_state_dict_pre_hook(_check_stored)
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -219,12 +219,14 @@ def _build_embeddings(
     return source_embedding, target_embedding, output
 
 
-def _check_vocabularies(model: nn.Module, state: dict[str, Any], *_: Any) -> None:
-    """Checks the vocabulary sizes before loading.
+def _check_stored(model: nn.Module, state: dict[str, Any], *_: Any) -> None:
+    """Checks the kinds of numbers and the vocabulary sizes before loading.
 
     Raises:
-        Refusal: the checkpoint has another vocabulary.
+        TypeError: the checkpoint has weights that are not floating-point numbers.
+        Refusal: it has another vocabulary.
     """
+    check_kinds(state, model.state_dict())
     assert isinstance(model, VaswaniTransformer)
     for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
         table = state.get(f"{side}.embed_tokens.weight")

@@ -49,6 +49,20 @@ def is_dropped(name: str) -> bool:
     return _DROPPED.search(name) is not None
 
 
+def check_kinds(stored: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    """Checks that stored weights are floating-point numbers; torch would convert others.
+
+    Raises:
+        TypeError: one is not; the message names it.
+    """
+    for name in stored.keys() & expected.keys():
+        if expected[name].is_floating_point() and not stored[name].is_floating_point():
+            raise TypeError(
+                f"{name}: expected floating-point numbers, found {stored[name].dtype}: the"
+                " checkpoint is not of a trained model"
+            )
+
+
 def to_fairseq_names(state: Mapping[str, Tensor], width_k: int, width_v: int) -> dict[str, Tensor]:
     """Converts to fairseq's names; fused projections are split into views.
 

@@ -115,6 +115,9 @@ HOSTILE |= {
     "cfg.model is a list": ("cfg.model", changed(lambda s: s["cfg"].update(model=[1]))),
     "not a number": ("fc1.weight", weight(lambda w: w.clone().fill_(float("nan")))),
     "infinite": ("fc1.weight", weight(lambda w: w.clone().fill_(float("-inf")))),
+    "complex": ("fc1.weight", weight(lambda w: w.to(torch.complex64))),
+    "plugin's weights as integers": ("fc1.weight", weight(lambda w: w.long(), base="plugin")),
+    "plugin's weights as truth": ("fc1.weight", weight(lambda w: w.bool(), base="plugin")),
     "sparse": ("_rebuild_sparse_tensor", weight(lambda w: w.to_sparse())),
     "sparse rows": ("_rebuild_sparse_tensor", weight(lambda w: w.to_sparse_csr())),
     "expanded": ("fc1.weight", weight(lambda w: torch.zeros(1).expand(w.shape))),
@@ -137,6 +140,24 @@ HOSTILE |= {
         "epoch",
         changed(lambda s: s["extra_state"]["train_iterator"].update(epoch="x")),
     ),
+    "negative epoch": (
+        "epoch = -5",
+        changed(lambda s: s["extra_state"]["train_iterator"].update(epoch=-5)),
+    ),
+    "time as text": (
+        "previous_training_time",
+        changed(lambda s: s["extra_state"].update(previous_training_time="x")),
+    ),
+    "patience as text": (
+        "early_stopping",
+        changed(lambda s: s["extra_state"].update(early_stopping="x")),
+    ),
+    "step as text": (
+        "state.0.step",
+        changed(lambda s: s["last_optimizer_state"]["state"][0].update(step="x")),
+    ),
+    "folder as a number": ("save_dir", option(5, "save_dir", "checkpoint")),
+    "saving as text": ("cfg.checkpoint", changed(lambda s: s["cfg"].update(checkpoint="x"))),
     "meter of another class": (
         "safe_round",
         changed(lambda s: s["extra_state"]["metrics"].update(x=[(1, "a", "safe_round", {})])),

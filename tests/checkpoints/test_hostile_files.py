@@ -200,7 +200,7 @@ COMMANDS = {
 BUILD_NOTHING = {"average", "doctor", "restore-file", "finetune", "convert", "export"}
 OF_BUILDING = (
     *("positions", "width of", "lstm hidden", "fconv channels", "d_ff", "another shape"),
-    *("unknown model", "unknown task", "unknown arch"),
+    *("plugin's weights", "unknown model", "unknown task", "unknown arch"),
 )
 
 

@@ -33,11 +33,15 @@ def change(tensors, name):
     tensors[name] = torch.zeros(3, 5)
 
 
+def round_off(tensors, name):
+    tensors[name] = tensors[name].long()
+
+
 def leave_out(tensors, name):
     del tensors[name]
 
 
-@pytest.mark.parametrize("harm", [None, change, leave_out])
+@pytest.mark.parametrize("harm", [None, change, round_off, leave_out])
 def test_every_command_refuses_it_in_one_line(state, harm, dictionary, tmp_path, capsys):
     if harm:
         harm(state["model"], WRONG)
@@ -65,6 +69,8 @@ def test_every_command_refuses_it_in_one_line(state, harm, dictionary, tmp_path,
             continue
         assert status == (1 if command[0] == "doctor" else 2)
         (line,) = [x for x in (captured.err + captured.out).splitlines() if WRONG in x]
-        assert f"{path}: {WRONG}: expected [64, 32] by the model's settings, found" in line
+        shape = "[64, 32] by the model's settings"
+        expected = "floating-point numbers" if harm is round_off else shape
+        assert f"{path}: {WRONG}: expected {expected}, found" in line
         assert command[0] == "doctor" or captured.err.endswith(f"{line}\n")
         assert not (tmp_path / "out").exists()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
+from numbers import Real
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +28,8 @@ _LAYOUT = {  # the parts of a checkpoint; each may be None
     **dict.fromkeys(("model", "cfg", "extra_state", "task_state", "criterion"), dict),
     **{"args": Namespace, "optimizer_history": list, "last_optimizer_state": dict},
 }
+
+_OF_TRAINING = {"metrics": dict, "early_stopping": dict, "previous_training_time": Real}
 
 
 class NotFinite(ValueError):
@@ -130,18 +133,32 @@ def _check_layout(state: dict[str, Any]) -> None:
         _expect(name, state.get(name), kind)
     for name, weight in (state.get("model") or {}).items():
         _expect(f"model.{_key(name)}", weight, Tensor, needed=True)
+        if weight.is_complex():
+            raise ValueError(f"model.{_key(name)} holds complex numbers, which no model has")
     for entry in state.get("optimizer_history") or []:
         _expect("optimizer_history", entry, dict, needed=True)
         _expect("optimizer_history.num_updates", entry.get("num_updates"), int)
         _expect("optimizer_history.lr_scheduler_state", entry.get("lr_scheduler_state"), dict)
     extra = state.get("extra_state") or {}
-    position = extra.get("train_iterator")
-    _expect("extra_state.train_iterator", position, dict)
+    _expect("extra_state.train_iterator", extra.get("train_iterator"), dict)
+    position = extra.get("train_iterator") or {}
     for name in ("epoch", "iterations_in_epoch"):
-        _expect(f"extra_state.train_iterator.{name}", (position or {}).get(name), int)
-    _expect("extra_state.metrics", extra.get("metrics"), dict)
+        _expect(f"extra_state.train_iterator.{name}", position.get(name), int)
+    if (position.get("epoch") or 0) < 0:
+        raise ValueError(f"extra_state.train_iterator.epoch = {position['epoch']} is negative")
+    for name, kind in _OF_TRAINING.items():
+        _expect(f"extra_state.{name}", extra.get(name), kind)
     for group, meters in (extra.get("metrics") or {}).items():
         _check_meters(f"extra_state.metrics.{_key(group)}", meters)
+    moments = (state.get("last_optimizer_state") or {}).get("state")
+    _expect("last_optimizer_state.state", moments, dict)
+    for number, moment in (moments or {}).items():
+        _expect(f"last_optimizer_state.state.{_key(number)}", moment, dict)
+        if not isinstance(step := (moment or {}).get("step"), Tensor):
+            _expect(f"last_optimizer_state.state.{_key(number)}.step", step, Real)
+    saving = (state.get("cfg") or {}).get("checkpoint")
+    _expect("cfg.checkpoint", saving, dict)
+    _expect("cfg.checkpoint.save_dir", (saving or {}).get("save_dir"), str)
 
 
 def _check_meters(place: str, meters: Any) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..architectures import built_class
 from ..checkpoint_error import CheckpointError
 from ..model import VaswaniTransformer
-from ..state_names import is_dropped
+from ..state_names import check_kinds, is_dropped
 from .meta_models import plugin_model, stock_model
 from .model_building import reported_in_one_line
 from .sections import saved_options
@@ -44,7 +44,7 @@ def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
             model_tensors(tensors, plugin_model(settings, tensors))
         except NoSuchForm:
             return
-        except CheckpointError as error:
+        except (CheckpointError, TypeError) as error:
             raise CheckpointError(f"{path}: {error}") from None
 
 
@@ -53,8 +53,10 @@ def model_tensors(stored: Mapping[str, Tensor], model: VaswaniTransformer) -> di
 
     Raises:
         CheckpointError: a tensor is missing, has another shape, or is not the model's.
+        TypeError: see ``check_kinds``.
     """
     tensors = {name: t for name, t in stored.items() if not is_dropped(name)}
+    check_kinds(tensors, model.state_dict())
     expected = {name: t.shape for name, t in model.state_dict().items()}
     found = {name: t.shape for name, t in tensors.items()}
     if found != expected:
