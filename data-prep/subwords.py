@@ -17,6 +17,7 @@ import io
 import json
 import re
 import shutil
+import sys
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -113,6 +114,10 @@ def check_form(clean: Path, base: Path) -> None:
     forms = []
     for report in (clean / "report.json", base.parent / "clean" / "report.json"):
         if not report.is_file():
+            print(
+                f"[subwords] {report} is missing: not checked whether LOWERCASE is as for {base}",
+                file=sys.stderr,
+            )
             return
         forms.append(json.loads(report.read_text(encoding="utf-8")).get("form", {}))
     if forms[0] != forms[1]:

@@ -14,6 +14,7 @@ import sentencepiece
 
 from steps.errors import BadInput
 from text.model_files import CODES, MODEL, VOCABULARY, model_files
+from text.word_counts import words_of
 
 CACHE_SIZE = 300_000  # words, about 60 MB
 
@@ -71,7 +72,7 @@ def _sentencepiece(path: Path) -> Encoder:
 def _words(path: Path) -> Encoder:
     pieces = ["<unk>", *path.read_text(encoding="utf-8").split("\n")[:-1]]
     numbers = {piece: number for number, piece in enumerate(pieces)}
-    return Encoder(pieces, 0, lambda word: [numbers.get(word, 0)])
+    return Encoder(pieces, 0, lambda word: [numbers.get(part, 0) for part in words_of(word)])
 
 
 def _moses_bpe(path: Path) -> Encoder:

@@ -23,9 +23,14 @@ MAX_WORDS = 4_000_000  # about 0.5 GB
 SPECIAL = re.compile("<(?=/?s>|unk>|pad>)|\u2585")
 
 
+def words_of(text: str) -> list[str]:
+    """Its words; the name of a special symbol is two."""
+    return SPECIAL.sub(r" \g<0> ", text).split()
+
+
 def count_block(block: bytes) -> tuple[Counter[str], int]:
     """The words of a block of lines, and its bytes."""
-    return Counter(SPECIAL.sub(r" \g<0> ", block.decode("utf-8")).split()), len(block)
+    return Counter(words_of(block.decode("utf-8"))), len(block)
 
 
 def count_words(texts: list[Path], workers: int, most: int = MAX_WORDS) -> Counter[str]:

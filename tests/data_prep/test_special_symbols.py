@@ -11,7 +11,7 @@ from text import encoders, model_files
 from text.fairseq_files import joined_dictionary
 
 
-@pytest.mark.parametrize("kind", [kind for kind in model_files.KINDS if kind != "words"])
+@pytest.mark.parametrize("kind", model_files.KINDS)
 @pytest.mark.parametrize(
     "word",
     ["</s>", "x</s>y", "<s>", "(<pad>)", "<pad>", "<unk>z", "block\u2585more", "w" * 5000 + "Ω"],

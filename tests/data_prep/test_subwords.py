@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -53,6 +54,18 @@ def test_subword_nmt_learns_from_counts_what_it_learns_from_sentences(step, clea
     )
     assert (tmp_path / "s/joint.codes").read_text() == done.stdout
     assert len(done.stdout.splitlines()) == 21
+
+
+def test_it_says_so_where_the_form_of_the_copied_runs_text_is_not_known(
+    step, learned, clean_text, tmp_path
+):
+    base = shutil.copytree(learned, tmp_path / "base/subwords")
+    (clean_text / "report.json").write_text('{"form": {"lowercase": true}}')
+    done = step(
+        *("subwords", "--input", clean_text, "--copy", base, "--output", tmp_path / "s", *PAIR)
+    )
+    assert f"{base.parent}/clean/report.json is missing: not checked" in done.stderr
+    assert done.returncode == 0 and list((tmp_path / "s").glob("joint.*"))
 
 
 def test_words_that_came_once_are_dropped_beyond_the_limit(tmp_path, monkeypatch):
