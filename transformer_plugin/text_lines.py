@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 SUBWORD_MARK = re.compile(r"▁|@@( |$)")  # of sentencepiece and subword-nmt
+# Half of a pair, as JSON may hold, or an undecoded byte of a command line: no encoding has it.
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_lines(path: Path) -> list[str]:

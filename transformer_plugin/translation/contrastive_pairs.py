@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..text_lines import SURROGATE
+
 COLUMNS = ("source", "right", "wrong", "category", "distance")
 
 
@@ -75,21 +77,25 @@ def _of_table(path: Path, text: str) -> Iterator[Pair]:
 
 def _of_json(path: Path, text: str) -> Iterator[Pair]:
     try:
-        for number, sentence in enumerate(json.loads(text), start=1):
-            for error in sentence["errors"]:
-                distance = error.get("distance")
+        sentences = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
+    except (RecursionError, ValueError):
+        raise ValueError(
+            f"{path}: not JSON that can be read: nested too deeply, or a number of too many digits"
+        ) from None
+    try:
+        for number, sentence in enumerate(sentences, start=1):
+            for mistake in sentence["errors"]:
+                distance = mistake.get("distance")
                 cells = {
                     "source": sentence["source"],
                     "right": sentence["reference"],
-                    "wrong": error["contrastive"],
-                    "category": error["type"],
+                    "wrong": mistake["contrastive"],
+                    "category": mistake["type"],
                     "distance": "" if distance is None else str(distance),
                 }
                 yield _pair(cells, f"{path}, sentence {number}")
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
-    except RecursionError:
-        raise ValueError(f"{path}: not JSON that can be read: nested too deeply") from None
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path}, sentence {number}: expected source, reference, and errors with type and"
@@ -99,8 +105,11 @@ def _of_json(path: Path, text: str) -> Iterator[Pair]:
 
 def _pair(cells: dict[str, Any], place: str) -> Pair:
     distance = cells.pop("distance", "")
-    if distance and not distance.isdecimal():
-        raise ValueError(f"{place}: distance is '{distance}': expected a whole number or nothing")
+    if distance and not (distance.isdecimal() and len(distance) < 10):
+        raise ValueError(
+            f"{place}: distance is '{distance[:60]}': expected a whole number of at most 9 digits,"
+            " or nothing"
+        )
     return Pair(**cells, distance=int(distance) if distance else None, place=place)
 
 
@@ -109,6 +118,8 @@ def _check(pair: Pair) -> None:
         value = getattr(pair, name)
         if not isinstance(value, str):
             raise ValueError(f"{pair.place}: '{name}' is {value!r}: expected text")
+        if SURROGATE.search(value):
+            raise ValueError(f"{pair.place}: '{name}' holds half of a surrogate pair: {value!r}")
         if not value.strip():
             raise ValueError(f"{pair.place}: '{name}' is empty")
     if pair.category == "all":

@@ -13,6 +13,7 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
 from ..generator import CALL_TOKENS
+from ..text_lines import SURROGATE
 from ..word_alignment import Link
 from .batching import batches_by_length, source_batch, token_ids
 from .subwords import Subwords
@@ -70,12 +71,8 @@ def checked(sentences: Sequence[str]) -> list[str]:
     for number, sentence in enumerate(sentences):
         if not isinstance(sentence, str):
             raise TypeError(f"sentence {number}: expected text, not {sentence!r}")
-        try:
-            sentence.encode()
-        except UnicodeEncodeError:
-            raise ValueError(
-                f"sentence {number} holds half of a surrogate pair: {sentence!r}"
-            ) from None
+        if SURROGATE.search(sentence):
+            raise ValueError(f"sentence {number} holds half of a surrogate pair: {sentence!r}")
     return sentences
 
 

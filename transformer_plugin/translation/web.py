@@ -19,6 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from ..single_page import inlined
+from ..text_lines import SURROGATE
 from .request_queue import Answer, Job, RequestQueue, Stopped
 
 _FIELDS = ("text", "attention", "nbest")  # of a request
@@ -191,10 +192,8 @@ def parse(data: bytes, bounds: Bounds) -> Job:
         raise HTTPException(400, '"attention" is true or false')
     if type(nbest) is not int or not 1 <= nbest <= bounds.nbest:
         raise HTTPException(400, f'"nbest" is a number from 1 to {bounds.nbest}, the beam')
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise HTTPException(400, '"text" holds half of a surrogate pair') from None
+    if SURROGATE.search(text):
+        raise HTTPException(400, '"text" holds half of a surrogate pair')
     lines = text.removesuffix("\n").split("\n")
     if len(lines) > bounds.lines:
         raise HTTPException(413, f"at most {bounds.lines} lines a request")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...files import atomic_write, check_target
+from ...text_lines import SURROGATE
 from ...text_streams import sentences as lines_of
 from ...translation.arguments import add_model_arguments, add_search_arguments
 from ...translation.attention_weights import KINDS
@@ -86,7 +87,7 @@ def main(args: argparse.Namespace) -> None:
     if min(args.sentences, args.longest) < 1:
         raise ValueError("--sentences and --longest must be at least 1")
     for text in args.text or []:
-        if any("\ud800" <= letter <= "\udfff" for letter in text):  # undecoded bytes
+        if SURROGATE.search(text):  # undecoded bytes
             raise ValueError(f"--text {text!r} is not valid UTF-8: correct it")
     translator = load_translator(args)
     inputs = _inputs(translator, args)
