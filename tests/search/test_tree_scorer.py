@@ -129,5 +129,11 @@ def test_a_label_of_both_kinds_is_what_it_more_often_is():
     assert [target[i] for i in tokens.is_closing.nonzero()] == ["/NP", "/VBDI"]
 
 
+def test_a_filler_of_the_dictionary_is_no_part_of_speech():
+    target = [*TARGET, "madeupword0000"]
+    tokens = TreeTokens.of(SOURCE, target, [1] * len(TARGET) + [0], len(SPECIAL), EOS)
+    assert [target[i] for i in tokens.is_word.nonzero()] == list(WORDS)
+
+
 def test_trees_of_the_search_are_not_too_deep_to_be_scored():
     assert tree_scorer._DEEPEST <= DEEPEST

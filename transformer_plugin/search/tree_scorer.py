@@ -48,7 +48,7 @@ class TreeTokens(NamedTuple):
 
         A treebank may use a label ``X`` both for constituents and for parts of speech. The search
         uses it only for what it more often is in the training data. ``counts``, of the target
-        symbols, tell: each constituent has its ``/X``.
+        symbols, tell: each constituent has its ``/X``. A token with a count of 0 fills the dictionary.
 
         Raises:
             ValueError: no target symbol closes a constituent, or no source symbol begins a word.
@@ -63,7 +63,7 @@ class TreeTokens(NamedTuple):
                     closing[i] = closed_by
         if not closing.any():
             raise ValueError("the target language has no tokens X and /X, which trees consist of")
-        is_word = ~is_closing & closing.eq(0)
+        is_word = ~is_closing & closing.eq(0) & torch.tensor(counts).gt(0)
         is_word[:num_special] = False
         begins_word = torch.tensor([symbol.startswith("▁") for symbol in source])
         if not begins_word.any():
