@@ -3,7 +3,8 @@
 
 When fairseq imports this package as ``--user-dir``, its components are registered, and fairseq can
 read its own checkpoints on torch 2.6 and newer. In Python, ``transformer_plugin.load("runs/toy")``
-is a trained model that translates raw text. Otherwise the package imports nothing.
+is a trained model that translates raw text. Otherwise the package imports nothing: to use it
+through fairseq's own functions, import fairseq first.
 """
 
 from __future__ import annotations
