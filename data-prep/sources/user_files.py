@@ -70,9 +70,9 @@ def copy_checked(path: Path, output: Path) -> int:
     lines = 0
     with output.open("ab") as file, progress(f"[raw] {path}", None, "lines") as bar:
         for block in blocks(path):
-            if not is_valid(block, first=not lines):
+            if not is_valid(block):
                 for number, line in enumerate(block.split(b"\n"), start=lines + 1):
-                    if error := line_error(line, first=number == 1):
+                    if error := line_error(line):
                         raise BadInput(f"{path}, line {number:,}: {error}")
             block = block if block.endswith(b"\n") else block + b"\n"
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b" ")

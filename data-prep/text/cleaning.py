@@ -145,7 +145,7 @@ def clean_held_out_block(
         found.append([])
         for number, line in enumerate(lines, first_number):
             line = line.rstrip(b"\r\n")
-            if error := line_error(line, first=number == 1):
+            if error := line_error(line, mark=number == 1):
                 raise BadInput(f"{name}, line {number}: {error}")
             if SUBWORD_MARK.search(text := line.decode()):
                 marked[side].append(number)

@@ -96,6 +96,7 @@ def test_the_other_languages_are_another_corpus(step, own, tmp_path):
     [
         (b"\xef\xbb\xbfa\nb\nc\nd\ne\nf\n", 1, "a byte-order mark (UTF-8)"),
         ("a\nb\nc\nd\ne\nf\n".encode("utf-16"), 1, "a byte-order mark (UTF-16)"),
+        (b"a\nb\n\xef\xbb\xbfc\nd\ne\nf\n", 3, "a byte-order mark (UTF-8)"),
         (b"a\nb\nc\0c\nd\ne\nf\n", 3, "a NUL byte at byte 2"),
         (b"a\nb\nc\nd\xfc\ne\nf\n", 4, "not valid UTF-8 at byte 2"),
         (

@@ -48,7 +48,7 @@ class TreeTokens(NamedTuple):
 
         A treebank may use a label ``X`` both for constituents and for parts of speech. The search
         uses it only for what it more often is in the training data. ``counts``, of the target
-        symbols, tell: each constituent has its ``/X``. A token with a count of 0 fills the dictionary.
+        symbols, tell: each constituent has its ``/X``. With a count of 0, a symbol is no token.
 
         Raises:
             ValueError: no target symbol closes a constituent, or no source symbol begins a word.
