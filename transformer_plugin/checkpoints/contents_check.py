@@ -151,10 +151,9 @@ def _check_layout(state: dict[str, Any]) -> None:
     for group, meters in (extra.get("metrics") or {}).items():
         _check_meters(f"extra_state.metrics.{_key(group)}", meters)
     moments = (state.get("last_optimizer_state") or {}).get("state")
-    _expect("last_optimizer_state.state", moments, dict)
-    for number, moment in (moments or {}).items():
-        _expect(f"last_optimizer_state.state.{_key(number)}", moment, dict)
-        if not isinstance(step := (moment or {}).get("step"), Tensor):
+    for number, moment in moments.items() if isinstance(moments, dict) else ():
+        step = moment.get("step") if isinstance(moment, dict) else None
+        if not isinstance(step, Tensor):
             _expect(f"last_optimizer_state.state.{_key(number)}.step", step, Real)
     saving = (state.get("cfg") or {}).get("checkpoint")
     _expect("cfg.checkpoint", saving, dict)
