@@ -29,8 +29,6 @@ _LAYOUT = {  # the parts of a checkpoint; each may be None
     **{"args": Namespace, "optimizer_history": list, "last_optimizer_state": dict},
 }
 
-_OF_TRAINING = {"metrics": dict, "early_stopping": dict, "previous_training_time": Real}
-
 
 class NotFinite(ValueError):
     """Weights are inf or nan."""
@@ -146,15 +144,15 @@ def _check_layout(state: dict[str, Any]) -> None:
         _expect(f"extra_state.train_iterator.{name}", position.get(name), int)
     if (position.get("epoch") or 0) < 0:
         raise ValueError(f"extra_state.train_iterator.epoch = {position['epoch']} is negative")
-    for name, kind in _OF_TRAINING.items():
-        _expect(f"extra_state.{name}", extra.get(name), kind)
+    for name in ("metrics", "early_stopping"):
+        _expect(f"extra_state.{name}", extra.get(name), dict)
+    _expect_number("extra_state.previous_training_time", extra.get("previous_training_time"))
     for group, meters in (extra.get("metrics") or {}).items():
         _check_meters(f"extra_state.metrics.{_key(group)}", meters)
     moments = (state.get("last_optimizer_state") or {}).get("state")
     for number, moment in moments.items() if isinstance(moments, dict) else ():
         step = moment.get("step") if isinstance(moment, dict) else None
-        if not isinstance(step, Tensor):
-            _expect(f"last_optimizer_state.state.{_key(number)}.step", step, Real)
+        _expect_number(f"last_optimizer_state.state.{_key(number)}.step", step)
     saving = (state.get("cfg") or {}).get("checkpoint")
     _expect("cfg.checkpoint", saving, dict)
     _expect("cfg.checkpoint.save_dir", (saving or {}).get("save_dir"), str)
@@ -168,6 +166,12 @@ def _check_meters(place: str, meters: Any) -> None:
             case (int(), str(), str(kind), dict()) if kind in _METERS:
                 continue
         raise ValueError(f"{place}: {shortened(meter)} is not a meter of fairseq")
+
+
+def _expect_number(place: str, value: Any) -> None:
+    """A number; several processes save a tensor of one."""
+    if not (isinstance(value, Tensor) and value.numel() == 1):
+        _expect(place, value, Real)
 
 
 def _expect(place: str, value: Any, kind: type, needed: bool = False) -> None:
