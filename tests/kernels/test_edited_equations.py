@@ -26,14 +26,6 @@ EDITS = {
         ),
         *("loss scores", ["attention", "decoder_cache"]),
     ),
-    "which positions the encoder sees": (
-        "modules/key_values.py",
-        "    if positions is not None and (causal or attention.window):",
-        "    if positions is not None:\n"
-        "        attention.window = attention.window or 6\n"
-        "    if positions is not None and (causal or attention.window):",
-        *("loss scores", ["attention", "decoder_cache"]),
-    ),
     "softmax temperature": (
         *("modules/attention.py", "scores = scores.to(", "scores = 0.5 * scores.to("),
         *("loss scores", ["attention", "decoder_cache", "fused_attention"]),

@@ -163,9 +163,9 @@ def test_a_process_of_the_users_own_stays_as_it_is(prepared):
     assert done.stdout.startswith("en ") and len(done.stdout.splitlines()) == 1
 
 
-def test_threads_load_models_side_by_side(run_folder):
+def test_threads_load_models_side_by_side(prepared):
     """They met in hydra's global state, and standard error was gone for the rest of the process."""
-    before = sys.stderr
+    before, run_folder = sys.stderr, prepared("sentencepiece")
     with ThreadPoolExecutor(4) as pool:
         models = list(pool.map(lambda _: transformer_plugin.load(run_folder, cpu=True), range(4)))
     assert sys.stderr is before
