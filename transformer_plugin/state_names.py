@@ -131,9 +131,10 @@ def _saved(
     for name in [name for name in state if name.startswith(prefix)]:
         layer, module, _kind = _parts_of(name.removeprefix(prefix))
         widths = width_k, width_v
-        owner = stack.get_submodule(f"{layer}{module}".rpartition(".")[0])
-        if isinstance(owner, MultiHeadAttention):  # a user may have given it other widths
-            widths = owner.num_heads * owner.d_k, owner.num_heads * owner.d_v
+        if module in _FUSED:
+            owner = stack.get_submodule(f"{layer}{module}".rpartition(".")[0])
+            if isinstance(owner, MultiHeadAttention):  # a user may have given it other widths
+                widths = owner.num_heads * owner.d_k, owner.num_heads * owner.d_v
         state.update(to_fairseq_names({name: state.pop(name)}, *widths))
 
 

@@ -56,8 +56,9 @@ def model_tensors(stored: Mapping[str, Tensor], model: VaswaniTransformer) -> di
         TypeError: see ``check_kinds``.
     """
     tensors = {name: t for name, t in stored.items() if not is_dropped(name)}
-    check_kinds(tensors, model.state_dict())
-    expected = {name: t.shape for name, t in model.state_dict().items()}
+    own = model.state_dict()
+    check_kinds(tensors, own)
+    expected = {name: t.shape for name, t in own.items()}
     found = {name: t.shape for name, t in tensors.items()}
     if found != expected:
         name = min(k for k in expected.keys() | found.keys() if found.get(k) != expected.get(k))
