@@ -33,7 +33,7 @@ def heat_map(axis: plt.Axes, weights: Tensor, title: str, x: str, y: str) -> Non
 
 # %% [markdown]
 # ## Section 3.2.1: scaled dot-product attention
-# A query is compared with every key. The softmax of the scores weighs a mean of the values:
+# A query is compared with every key. The values are averaged with the softmax of the scores:
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^T}{\sqrt{d_k}}\right)V \tag{1}$$
 # A mask hides padding, and in the decoder also the positions not yet written (section 3.2.3).
 
@@ -67,7 +67,7 @@ def equation_1() -> plt.Figure:
 # %% [markdown]
 # ## Section 3.5: positional encoding
 # Attention does not know the order of its keys. The encoding gives each position a pattern of
-# sines and cosines, of wavelengths from $2\pi$ to $20000\pi$. Near positions have similar patterns.
+# sines and cosines, with wavelengths from $2\pi$ to $20000\pi$. Nearby positions look similar.
 
 
 # %%
@@ -113,7 +113,7 @@ def equation_3() -> plt.Figure:
 
 # %% [markdown]
 # ## Section 5.4: label smoothing
-# With smoothing, the loss is least if the right word has a probability of $1 - \epsilon$, not 1.
+# With smoothing, the loss is lowest if the right word has a probability of $1 - \epsilon$, not 1.
 
 
 # %%
@@ -139,8 +139,8 @@ def section_5_4() -> plt.Figure:
 # %% [markdown]
 # ## Section 3.1: a whole Transformer learns to copy
 # Two layers of encoder and decoder learn to repeat eight symbols. At each position the decoder has
-# read the words before and predicts the next. Greedy decoding takes the likeliest, again and again.
-# In the attention of the last layer, each word of the copy looks at its own position in the source.
+# read the words so far and predicts the next. Greedy decoding takes the likeliest, again and again.
+# In the last layer, each word of the copy attends to its own position in the source.
 
 
 # %%
@@ -225,9 +225,9 @@ def main() -> None:
     import argparse
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--output", type=Path, default=Path("pictures"), help="folder of pictures")
+    parser.add_argument("--output", type=Path, default=Path("pictures"), help="folder for pictures")
     parser.add_argument("--updates", type=int, default=300, help="of the copy task")
-    parser.add_argument("--run", type=Path, help="folder of a trained experiment, as runs/toy")
+    parser.add_argument("--run", type=Path, help="folder of a trained experiment, such as runs/toy")
     args = parser.parse_args()
     torch.manual_seed(1)
     figures = {

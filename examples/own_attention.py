@@ -3,7 +3,7 @@
     python examples/own_attention.py runs/toy --max-epoch 3
 
 The score is that of a Gaussian kernel: exp(-|q - k|^2 / (2 sqrt(d_k))) instead of equation (1)'s
-exp(q k / sqrt(d_k)). The term |q|^2 is the same for all keys, so the softmax does not see it.
+exp(q k / sqrt(d_k)). The term |q|^2 is the same for all keys, so it cancels in the softmax.
 """
 
 import argparse
@@ -38,7 +38,7 @@ class GaussianScore(AttentionScore):
 
 @register_model("gaussian_transformer", dataclass=VaswaniConfig)
 class GaussianTransformer(VaswaniTransformer):
-    """The Transformer with this score in each of its attentions."""
+    """The Transformer with this score in every attention layer."""
 
     @classmethod
     def build_model(cls, cfg, task):
@@ -54,9 +54,9 @@ register_preset("gaussian_tiny", PRESETS["vaswani_tiny"], model="gaussian_transf
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("run", type=Path, help="folder with data-bin/ and subwords/, as runs/toy")
+    parser.add_argument("run", type=Path, help="has data-bin/ and subwords/, such as runs/toy")
     parser.add_argument("--save-dir", type=Path, default=Path("own_attention"))
-    parser.add_argument("--sentence", default="Is a table black?", help="to translate at the end")
+    parser.add_argument("--sentence", default="Is a table black?", help="translated at the end")
     args, flags = parser.parse_known_args()  # the others are fairseq-train's
     sys.argv[1:] = [str(args.run / "data-bin"), "--save-dir", str(args.save_dir)]
     sys.argv += [*FLAGS.split(), *flags]

@@ -13,9 +13,9 @@ import transformer_plugin
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("run", type=Path, help="folder of a trained experiment, as runs/toy")
-    parser.add_argument("input", type=Path, help="one sentence a line")
-    parser.add_argument("output", type=Path, help="a score, a tab and a translation a line")
+    parser.add_argument("run", type=Path, help="folder of a trained experiment, such as runs/toy")
+    parser.add_argument("input", type=Path, help="one sentence per line")
+    parser.add_argument("output", type=Path, help="score, tab and translation, one per line")
     parser.add_argument("--beam", type=int, default=4)
     args = parser.parse_args()
     model = transformer_plugin.load(args.run)
