@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Averages the last checkpoints of an experiment: average.sh EXPERIMENT [--dry-run]
+# Averages the last checkpoints of an experiment:
+#   average.sh EXPERIMENT [--dry-run] [FLAGS OF transformer-plugin average]
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
@@ -11,5 +12,6 @@ by=epochs
 stage average --output "$RUN_DIR/checkpoints/averaged.pt" \
     --input "$RUN_DIR/checkpoints/checkpoint_last.pt" --about "the last $AVERAGE checkpoints" -- \
     transformer-plugin average --last "$AVERAGE" --by $by --allow-fewer \
-    --checkpoints "$RUN_DIR/checkpoints" --output "$RUN_DIR/checkpoints/averaged.pt"
+    --checkpoints "$RUN_DIR/checkpoints" --output "$RUN_DIR/checkpoints/averaged.pt" \
+    ${EXTRA[@]+"${EXTRA[@]}"}
 perform

@@ -1,6 +1,7 @@
 """The recipes' commands, without running them."""
 
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,14 @@ def test_checkpoints_by_updates_are_averaged_by_updates():
     assert averaged[averaged.index("--by") + 1] == "updates"
     assert averaged[averaged.index("--last") + 1] == "20"
     assert "--allow-fewer" in averaged  # MAX_EPOCH=2 leaves two
+
+
+@pytest.mark.parametrize(
+    "verb, flag",
+    [("train", "--clip-norm"), ("average", "--ema"), ("generate", "--quiet"), ("score", "--all")],
+)
+def test_the_tool_of_a_stage_gets_other_flags(verb, flag):
+    assert flag in chain(*commands(recipe(f"{verb}.sh", "toy", "--dry-run", flag).stdout))
 
 
 @pytest.mark.parametrize("name", [e for e in EXPERIMENTS if e.startswith("parsing_")])
