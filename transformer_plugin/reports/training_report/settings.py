@@ -64,8 +64,8 @@ _MAIN = (
     *("optimization.update_freq", "optimization.max_epoch", "optimization.max_update"),
     *("common.fp16", "common.bf16", "common.seed", "distributed_training.distributed_world_size"),
 )
-_PLACES = {"common", "common_eval", "checkpoint", "distributed_training", "interactive"}
-_ELSEWHERE = {"task.data", "optimizer.lr", "lr_scheduler.lr"}  # the latter as optimization.lr
+_OMITTED_PARTS = {"common", "common_eval", "checkpoint", "distributed_training", "interactive"}
+_OMITTED = {"task.data", "optimizer.lr", "lr_scheduler.lr"}  # both rates equal optimization.lr
 
 
 def shown_settings(runs: list[Settings]) -> list[Setting]:
@@ -92,6 +92,6 @@ def _flat(settings: Settings) -> Settings:
     for part, values in settings.items():
         for name, value in values.items() if isinstance(values, dict) else ():
             place = part if name == "_name" else f"{part}.{name}"
-            if place in _MAIN or (part not in _PLACES and place not in _ELSEWHERE):
+            if place in _MAIN or (part not in _OMITTED_PARTS and place not in _OMITTED):
                 found[place] = value
     return found
