@@ -76,7 +76,7 @@ def _pass_over_chunks(
     chunk_size: int,
     with_gradient: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Multiplies, and multiplies the gradients of the logits, a chunk of rows at a time.
+    """The losses and the gradients, computed from the logits of a chunk of rows at a time.
 
     Returns:
         The smoothed and the plain loss, ``[2]``, in nats; the number of correct rows; the gradients

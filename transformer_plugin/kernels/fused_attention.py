@@ -60,8 +60,8 @@ def fused_attention(
 
 @contextlib.contextmanager
 def _without_cudnn() -> Iterator[None]:
-    """Context in which SDPA leaves cuDNN aside. cuDNN makes a plan for each new shape, which takes
-    55 to 440 ms by torch's issues, and a search has a new shape every few steps."""
+    """Context in which SDPA does not use cuDNN. cuDNN makes a plan for each new shape, which takes
+    55 to 440 ms according to PyTorch's issues; a search has a new shape every few steps."""
     if not torch.backends.cuda.cudnn_sdp_enabled():
         yield
         return

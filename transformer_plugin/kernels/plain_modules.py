@@ -34,7 +34,7 @@ def is_exactly_linear(module: nn.Module) -> bool:
 
 
 def is_plain_linear(module: nn.Module) -> bool:
-    """Whether it is also x W^T + b with a number in b for each row of W."""
+    """Whether ``module`` is, in addition, x W^T + b with as many elements in b as rows in W."""
     if not is_exactly_linear(module):
         return False
     assert isinstance(module, Linear)

@@ -16,8 +16,8 @@ from .fingerprint import Place, defined_in, is_plain, reached
 
 class Names:
     """The names through which plain functions reach the functions, classes and constants of their
-    ``closure``, and the objects that they stand for at first. A function or class that has been
-    replaced before is seen because it is defined elsewhere.
+    ``closure``, and the objects that they refer to when this is created. A function or class that
+    was replaced earlier is detected because it is defined elsewhere.
 
     Args:
         roots: plain functions and classes, or classes of torch.
@@ -36,14 +36,14 @@ class Names:
         ]
 
     def are_kept(self) -> bool:
-        """Whether they still stand for these objects."""
+        """Whether they still refer to these objects."""
         try:
             return all(map(is_, map(getitem, self._spaces, self._names), self._objects))
         except KeyError:  # one is deleted
             return False
 
     def replaced(self) -> list[str]:
-        """Those that do not."""
+        """The names that refer to other objects now, as ``Owner.name``."""
         each = zip(self._owners, self._names, self._objects, strict=True)
         return sorted(
             f"{getattr(owner, '__qualname__', owner.__name__)}.{name}"

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .operation import operation
 
-_PART = 1 << 20  # numbers of a gradient, of which torch makes a float32 copy for its norm
+_PART = 1 << 20  # elements of a gradient that torch copies to float32 at a time, for the norm
 
 
 class AdamTensors(NamedTuple):

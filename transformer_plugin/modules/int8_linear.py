@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-_LARGEST = 127  # of a weight; those of a row share a scale
+_LARGEST = 127  # of a quantised weight
 _LEVELS = 127  # of the inputs: sums of two products fit into the 16 bits of processors without VNNI
 _SMALLEST = 1e-30  # scale of inputs that are all zero
 
@@ -21,7 +21,7 @@ class Int8Linear(nn.Module):
 
     Attributes:
         weight: ``[F, D]``, int8.
-        scale: what one step of each weight row is worth, ``[F]``, float32.
+        scale: quantisation scale of each row of the weight, ``[F]``, float32.
         bias: ``[F]``, float32, or None.
     """
 
@@ -42,11 +42,11 @@ class Int8Linear(nn.Module):
 
 
 def quantise(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Rounds numbers to 8 bits.
+    """Rounds numbers to 8 bits: x is about (quantised - zero point) * scale.
 
     Returns:
-        Steps of 0 to 127, uint8, with the shape of ``x``; the worth of a step; and the step of 0. A
-        number is about (step - step of 0) * worth.
+        The quantised numbers, 0 to 127, uint8, with the shape of ``x``; the scale; and the zero
+        point, the quantised 0.
     """
     x = x.float()
     low, high = x.aminmax()

@@ -45,7 +45,7 @@ def likeliest(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor
     Args:
         logits: ``[R, V]``; may be overwritten.
         k: at most V.
-        biases: of some classes; minus infinity excludes a class.
+        biases: bias of some classes; minus infinity excludes a class.
         asked: one requested class for each row, ``[R]``.
     """
     log_p = log_probabilities(logits)

@@ -49,8 +49,8 @@ class Rules:
         return biases
 
     def unknown_penalties(self, tokens: Tensor) -> Tensor:
-        """What is subtracted from the log-probability of each token that is forced; an infinite
-        penalty is not, as no hypothesis would be left."""
+        """The penalty to subtract from the log-probability of each forced token. An infinite one is
+        not applied: it would leave no hypothesis."""
         penalties = torch.zeros_like(tokens, dtype=torch.float32)
         if math.isinf(self.unknown_penalty):
             return penalties

@@ -44,11 +44,16 @@ class TreeTokens(NamedTuple):
         num_special: int,
         eos: int,
     ) -> TreeTokens:
-        """From the symbols of both sides; the first ``num_special`` of ``target`` are no tokens.
+        """Finds out from the symbols of both sides what tokens stand for.
 
         A treebank may use a label ``X`` both for constituents and for parts of speech. The search
-        uses it only for what it more often is in the training data. ``counts``, of the target
-        symbols, tell: each constituent has its ``/X``. With a count of 0, a symbol is no token.
+        uses it only for the more frequent of the two, by ``counts``: constituents have a ``/X``.
+
+        Args:
+            source, target: the symbols of both dictionaries.
+            counts: how often each target symbol occurs in the training data; 0 = never use it.
+            num_special: number of special symbols at the beginning of ``target``.
+            eos: the number of the end of sentence.
 
         Raises:
             ValueError: no target symbol closes a constituent, or no source symbol begins a word.
@@ -105,7 +110,7 @@ class TreeScorer:
             yield Scores(rows, log_p, total if log_total is None else total + log_total)
 
     def _allowed_after(self, tokens: Tensor) -> Tensor:
-        """Appends ``tokens``, ``[B, k]``, and finds out what may follow, ``[B, k, V]``."""
+        """Appends ``tokens``, ``[B, k]``; returns which may follow, ``[B, k, V]``."""
         closed_by = self.closing[tokens]
         opens = closed_by > 0
         self.words = self.words - self.is_word[tokens].long()

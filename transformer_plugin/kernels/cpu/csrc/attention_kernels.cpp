@@ -120,9 +120,9 @@ void attend_head(const Sentences& s, int64_t task, const Number* q, const Number
     }
 }
 
-// In one head of one sentence, the gradients of Q, K and V from the gradient G of the output. With the weights P, which are
-// recomputed: dV = P^T G, dP = G V^T, dS = P (dP - the sum of P dP over the keys),
-// dQ = scale dS K, dK = scale dS^T Q.
+// The gradients of Q, K and V in one head of one sentence, from the gradient G of the output. With
+// the weights P, which are recomputed: dV = P^T G, dP = G V^T, dS = P (dP - the sum of P dP over the
+// keys), dQ = scale dS K, dK = scale dS^T Q.
 template <class Number>
 void attend_head_back(const Sentences& s, int64_t task, const Number* q, const Number* k,
                       const Number* v, const Number* gradient, Number* q_gradient,

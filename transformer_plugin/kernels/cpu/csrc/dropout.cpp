@@ -29,7 +29,7 @@ uint64_t random_bits(uint64_t seed, uint64_t counter) {
     return z ^ z >> 31;
 }
 
-// What to multiply a vector with: 0 or the factor.
+// The factors of a vector of elements: 0 for a dropped one.
 Floats kept(const Dropout& d, const uint16_t* draws) {
     Halves bits;
     std::memcpy(&bits, draws, sizeof bits);
