@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-PARTIAL = ".*.partial"  # the names of files that were never finished
+PARTIAL = ".*.partial"  # pattern of the names of unfinished files
 
 
 @contextlib.contextmanager
@@ -19,7 +19,7 @@ def atomic_write(path: Path, mode: str = "w", follow_symlinks: bool = False) -> 
     """A file opened for writing, which replaces ``path`` when the block ends without an error.
 
     Until then it has a temporary name beside ``path``; it is flushed to disk. Devices, pipes and
-    what is already open, as /dev/stdout, are written directly.
+    open descriptors such as /dev/stdout are written directly.
 
     Args:
         mode: "w" for UTF-8 text with unchanged line feeds; "wb" for bytes.
@@ -74,7 +74,7 @@ def check_target(path: Path, *others: Path | None) -> None:
 
 
 def _is_open(path: Path) -> bool:
-    """Whether ``path`` is, or is a link to, a descriptor of a process, as /proc/self/fd/1."""
+    """Whether ``path`` is, or links to, an open descriptor such as /proc/self/fd/1."""
     while path.is_symlink():
         if path.parent.resolve().is_relative_to("/proc"):
             return True

@@ -28,8 +28,8 @@ def file_lock(
     inherited: bool = False,
     shared: bool = False,
 ) -> Iterator[None]:
-    """Holds a lock on the file ``path`` during the block: an exclusive one, or with ``shared`` one
-    that others may share, but that keeps out those that want an exclusive one.
+    """Holds a lock on the file ``path`` during the block: exclusive, or with ``shared`` one that
+    others may share, but that excludes exclusive locks.
 
     The system releases the lock when every process that has the file open has ended, for whatever
     reason: this one, its forks, and with ``inherited`` the commands that it starts. On a file
@@ -46,7 +46,7 @@ def file_lock(
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+", encoding="utf-8") as file:
         acquired = _acquired(file.fileno(), 0 if shared else patience)
-        if acquired:  # alone: no name in the file is that of a process that holds it
+        if acquired:  # nobody else holds it: the names in the file are stale
             file.truncate(0)
         if shared:
             acquired = _acquired(file.fileno(), patience, shared)

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 SUBWORD_MARK = re.compile(r"▁|@@( |$)")  # of sentencepiece and subword-nmt
-# Half of a pair, as JSON may hold, or an undecoded byte of a command line: no encoding has it.
+# Half of a surrogate pair, which JSON may hold, or an undecoded byte of a command line. Neither can
+# be encoded.
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -32,8 +33,8 @@ def decode(line: bytes, name: Path | str, number: int) -> str:
     """A line as text, the first one without a byte-order mark.
 
     Args:
-        name: of the text, for the message.
-        number: of the line, from 1.
+        name: the name of the text, for the message.
+        number: the line number, from 1.
 
     Raises:
         ValueError: the line is not UTF-8.

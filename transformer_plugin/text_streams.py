@@ -45,7 +45,7 @@ def blocks(sentences: Iterator[str], size: int) -> Iterator[list[str]]:
             if len(block) >= size:
                 yield block
                 block = []
-    except ValueError:  # a line that cannot be read does not take those before with it
+    except ValueError:  # yield the sentences before the unreadable line first
         yield block
         raise
     if block:
@@ -66,5 +66,5 @@ def print_texts(texts: Iterable[str]) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Makes a stream without a reader one that takes everything: the command goes on without it."""
+    """Redirects a stream whose reader has gone to /dev/null, so that the command can go on."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -79,7 +79,7 @@ def batch_flops(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
     """Operations of the forward and backward pass of a batch, as a float64 scalar.
 
     Args:
-        model: of a class in ``COUNTED``.
+        model: an instance of a class in ``COUNTED``.
         source: lengths of the source sentences in tokens, ``[B]``.
         target: lengths of the target sentences, ``[B]``.
     """

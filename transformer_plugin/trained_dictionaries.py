@@ -44,7 +44,7 @@ def check_dictionaries(
     another size the model itself refuses the checkpoint, and names both sizes.
 
     Args:
-        task_state: of the checkpoint; one of another program says nothing of its dictionaries.
+        task_state: the checkpoint's; that of another program says nothing about dictionaries.
         dictionaries: by language. A language that the model does not know is not compared.
         data: their folder, for the message.
 
@@ -80,7 +80,7 @@ class TrainedDictionaries(TranslationTask):
         return {**super().state_dict(), **dictionary_state(self.dictionaries())}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes what a checkpoint has of ``state_dict``.
+        """Restores the task's state from a checkpoint.
 
         Raises:
             CheckpointError: the checkpoint's model was trained with other dictionaries.

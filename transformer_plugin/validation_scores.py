@@ -1,4 +1,4 @@
-"""chrF beside the BLEU of valid that fairseq logs with ``--eval-bleu``."""
+"""Logs chrF of the validation set besides the BLEU that fairseq logs with ``--eval-bleu``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sacrebleu.metrics import CHRF, BLEUScore
 from torch import Tensor, nn
 
 logger = logging.getLogger(__name__)
-_TOTAL = "_chrf_counts"  # fairseq does not print names with an underscore before them
+_TOTAL = "_chrf_counts"  # fairseq does not print names that begin with an underscore
 _COUNTS = [f"{_TOTAL}_{i}" for i in range(3 * CHRF.CHAR_ORDER)]
 
 

@@ -86,7 +86,7 @@ def test_texts(data: Path, evaluated: str = "test") -> tuple[Path, Path]:
     """
     names = [path.name.split(".") for path in (data / "data-bin").glob(f"{evaluated}.*-*.*.idx")]
     for (_, pair, source, _), (_, _, target, _) in itertools.permutations(names, 2):
-        if pair == f"{source}-{target}":  # either may have a hyphen, as zh-CN
+        if pair == f"{source}-{target}":  # either may have a hyphen, such as zh-CN
             return data / "raw" / f"{evaluated}.{source}", data / "raw" / f"{evaluated}.{target}"
     raise FileNotFoundError(f"{data / 'data-bin'}: no binarised {evaluated} set")
 

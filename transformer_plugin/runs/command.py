@@ -1,6 +1,6 @@
 """``transformer-plugin recipe``: what the shell scripts of recipes/ call.
 
-``check`` finds misspelt names, ``gpus`` counts, ``run`` runs the stages that a script declares, and
+``check`` finds misspelt names, ``gpus`` counts GPUs, ``run`` runs a script's stages, and
 ``worker`` becomes a process of a distributed training. Each imports what it needs when it needs it,
 because a recipe calls them all.
 """
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stages.add_argument("--summary", action="store_true", help="end with scores and samples")
     stages.add_argument("plan", nargs=argparse.REMAINDER, help="see runs/plan.py")
     worker = actions.add_parser("worker", help="become a command that is stopped with its parent")
-    worker.add_argument("parent", type=int, help="number of the parent process")
+    worker.add_argument("parent", type=int, help="process ID of the parent")
     worker.add_argument("words", nargs=argparse.REMAINDER, help="the command")
     worker.set_defaults(script="worker.sh")
     for action in (check, stages):

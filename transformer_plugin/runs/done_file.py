@@ -20,8 +20,8 @@ class DoneFile:
     Files are recorded by name, so that the folder of a run may move.
 
     Args:
-        folder: of the run.
-        name: of the stage.
+        folder: the run's folder.
+        name: the stage's name.
         settings: everything else that the result depends on; values that JSON can hold.
         inputs: files and folders. A folder stands for all its files except hidden ones and logs.
         ignored: patterns of names of other files in folders that do not count.
@@ -63,7 +63,7 @@ class DoneFile:
         return bool(record["outputs"] == _checksums_of_existing(outputs))
 
     def not_written(self, folder: Path) -> Path | None:
-        """A file or folder in the output ``folder`` that the stage has not written, logs aside.
+        """A file or folder in the output ``folder`` that the stage has not written, except logs.
         None if it has written all, or was killed while it replaced the folder."""
         entries = sorted(folder.iterdir())
         if not self.path.exists():
@@ -79,12 +79,14 @@ class DoneFile:
         self._save(self._wanted | {"outputs": None})
 
     def end(self, outputs: Iterable[Path], finished: bool) -> bool:
-        """Records the outputs of a stage that has finished. The record is again as before ``start``
-        if the outputs are, and the stage failed, or had finished before, with other inputs or
-        settings, and found nothing left to do.
+        """Records the outputs if the stage has finished.
+
+        If it has not changed the outputs since ``start``, the record is restored in two cases: the
+        stage failed; or it had already finished, with other inputs or settings, and found nothing
+        left to do.
 
         Returns:
-            Whether the record is a new one.
+            Whether there is a new record.
         """
         record, before = self._before
         now = _checksums_of_existing(outputs)

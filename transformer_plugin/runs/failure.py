@@ -57,12 +57,12 @@ def is_crash(message: str) -> bool:
 
 
 def was_stopped(text: str, interrupted: bool) -> bool:
-    """Whether a failed command was only stopped by a signal, and training has lost nothing by it:
-    launchers end with a status of their own then.
+    """Whether a failed command was only stopped by a signal and training has lost nothing. The exit
+    status does not tell: launchers have their own.
 
     Args:
         text: the end of its log.
-        interrupted: the signal came through the recipe; otherwise to one of the processes alone.
+        interrupted: the recipe received the signal; otherwise only one of the processes did.
     """
     if _STOPPED.search(text) or (interrupted and _FINISHED in text):
         return True

@@ -1,8 +1,8 @@
 """Misspelt names of experiments, and of variables that the recipes read.
 
-An experiment is a file ``experiments/NAME.sh``. A variable is one that a recipe or the experiment
-gives a default, as ``: "${NAME:=value}"``; a variable of the environment that is almost spelt like
-one, or is called as in another toolkit, is taken for a mistake.
+An experiment is a file ``experiments/NAME.sh``. Recipes and experiments give a default to each
+variable that they read, with ``: "${NAME:=value}"``. An environment variable whose name is almost
+one of these, or is another toolkit's name for one, counts as a mistake.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ELSEWHERE = {  # names that other toolkits have for a variable
     **{"VOCAB": "VOCAB_SIZE", "LR": "LR_FACTOR", "WARMUP": "WARMUP_UPDATES"},
     **{"BATCH_SIZE": "MAX_TOKENS", "BEAM_SIZE": "BEAM", "LENPEN": "ALPHA"},
 }
-_LONG = 6  # characters from which on a name is unlike those of other programs
+_LONG = 6  # characters of a name that other programs are unlikely to have by chance
 
 
 def check_names(experiment: str, recipes: Path, environment: Mapping[str, str]) -> None:
@@ -32,8 +32,8 @@ def check_names(experiment: str, recipes: Path, environment: Mapping[str, str]) 
         recipes: folder of the scripts.
 
     Raises:
-        ValueError: there is no such experiment or architecture, or a variable is misspelt; says
-            what was meant.
+        ValueError: there is no such experiment or architecture, or a variable is misspelt; the
+            message suggests the right name.
     """
     known = sorted(path.stem for path in (recipes / "experiments").glob("*.sh"))
     if experiment not in known:
@@ -71,9 +71,9 @@ def knobs_of(experiment: str, recipes: Path) -> set[str]:
 
 
 def is_misspelt(variable: str, knob: str) -> bool:
-    """Whether a variable is almost a knob, case and underscores aside: one character in six may
-    differ. Of a shorter name, whose neighbours are other words, one may be missing or too many (GPU
-    for GPUS, but not CPUS), or two may be swapped."""
+    """Whether a variable is almost a knob, ignoring case and underscores. One character in six may
+    differ. In a knob of fewer than six, one may be missing or added (GPU for GPUS), or two may be
+    swapped; none may be replaced (CPUS)."""
     one, other = (name.replace("_", "").lower() for name in (variable, knob))
     if len(other) >= _LONG:
         return abs(len(one) - len(other)) <= len(other) // 6 and (

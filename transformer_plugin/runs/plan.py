@@ -17,8 +17,8 @@ class Command:
 
     Attributes:
         stage: consecutive commands of one name are one stage.
-        words: of the command line.
-        variables: of the environment, besides those of this process.
+        words: the words of the command line.
+        variables: environment variables to add to those of this process.
         inputs, output: what the result depends on, and what the stage must write. A stage with an
             output is skipped when that, the inputs and the command are as they were; one without
             always runs.
@@ -72,8 +72,8 @@ class Command:
 
     @property
     def settings(self) -> str:
-        """What determines the result: the command line as on machine 0, and variables other than
-        those of how it is launched."""
+        """What determines the result: the command line of machine 0, and the variables that change
+        results; not those of the launcher."""
         variables = [f"{n}={v} " for n, v in self.variables.items() if n in _CHANGES_RESULTS]
         line = re.sub(r"(?<= --node-rank )\d+", "0", self.line)
         return "".join(variables) + re.sub(r"\.node\d+(?=\.log'?$)", "", line)
@@ -85,11 +85,12 @@ class Command:
 
 
 def parse_plan(words: list[str], node_rank: int = 0) -> list[Command]:
-    """The commands of a plan, which holds for each the number of its words and the words: the
-    stage, options, ``--`` and the command line.
+    """The commands of a plan.
 
     Args:
-        node_rank: logs of another machine than 0 get names of their own.
+        words: for each command the number of its words, and then these: the stage, options, ``--``
+            and the command line.
+        node_rank: number of this machine; on all but machine 0 it is part of the names of logs.
 
     Raises:
         ValueError: a stage has no command.

@@ -18,8 +18,8 @@ _prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
 
 def end_with_parent(parent: int) -> None:
-    """On Linux, has this process get a SIGTERM when ``parent`` ends, also after ``exec``; ends this
-    process if that has ended already."""
+    """On Linux, makes the kernel send this process a SIGTERM when ``parent`` ends, also after
+    ``exec``. Exits at once if ``parent`` has already ended."""
     if _prctl is not None:
         _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
@@ -92,8 +92,8 @@ class Supervisor:
 
     @property
     def status(self) -> int:
-        """The command's exit status; or 128 plus the number of the signal that killed it, or
-        INTERRUPTED if that was one to stop, as this process has got too."""
+        """The command's exit status. If a signal killed it: INTERRUPTED if this process was told to
+        stop, too, else 128 plus the number of the signal."""
         assert self._process is not None
         status: int = self._process.returncode
         if -status in SIGNALS and self.interrupted:

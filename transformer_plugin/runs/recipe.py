@@ -32,11 +32,11 @@ class Recipe:
     Args:
         script: its name, for messages.
         experiment: its name, for messages.
-        folder: of the run, locked until all stages have ended.
+        folder: the run's folder, locked until all stages have ended.
         data: folder of the prepared data. Stages with inputs share a lock on it, which keeps steps
             of data-prep/ from changing it.
-        node_rank: number of this machine. All but machine 0 leave the lock, the manifest and the
-            records of what is done to it.
+        node_rank: number of this machine. Only machine 0 takes the locks and writes the manifest
+            and the done-files.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Recipe:
         self._note(f"{commands[-1].stage}{f': {about}' if about else ''}{where}")
 
     def _tell_changes(self, command: Command, changes: list[str]) -> None:
-        """Says that what is there was made otherwise, and is not made anew."""
+        """Says that the existing output had other inputs or settings, and is kept."""
         assert command.output is not None
         if changes:
             self._note(

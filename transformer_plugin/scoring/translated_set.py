@@ -1,4 +1,4 @@
-"""Which set of the data the translations of a run are of, as ``test`` or ``valid``."""
+"""Finds the set, such as ``test`` or ``valid``, that the translations of a run are of."""
 
 from __future__ import annotations
 

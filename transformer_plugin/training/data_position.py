@@ -1,4 +1,4 @@
-"""Where in its epoch a run goes on if the number of its processes or batches has changed.
+"""The place in an epoch at which a run resumes with another number of processes or batches.
 
 fairseq counts the batches that each process has read. Processes take turns to read the batches of
 an epoch.
@@ -20,7 +20,7 @@ class DataPosition:
 
     Attributes:
         batches: number of batches in the epoch, of all processes; 0 = not known.
-        restored: ``train_iterator`` of the checkpoint from which the run continues.
+        restored: ``train_iterator`` of the checkpoint from which the run resumes.
     """
 
     def __init__(self, processes: int) -> None:
@@ -33,9 +33,9 @@ class DataPosition:
         return {"processes": self.processes, "batches": self.batches}
 
     def begin(self, batches: int) -> None:
-        """Begins an epoch, in the first one of a run at the place of the checkpoint.
+        """Begins an epoch; the first one of a resumed run, at the checkpoint's place in the data.
 
-        Changes ``iterations_in_epoch`` of ``restored``, before fairseq looks for the place.
+        For that it changes ``iterations_in_epoch`` of ``restored`` before fairseq reads it.
 
         Args:
             batches: number of batches in the epoch.

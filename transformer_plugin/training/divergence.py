@@ -37,9 +37,9 @@ class DivergenceDetector:
         return 0 < self.patience <= update - self.last_good_update
 
     def state_dict(self) -> dict[str, Any]:
-        """What a continued run needs."""
+        """What a resumed run needs."""
         return {name: value for name, value in vars(self).items() if name != "patience"}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from what ``state_dict`` returned."""
+        """Restores what ``state_dict`` returned."""
         vars(self).update(state)

@@ -24,11 +24,11 @@ def counts(metric: str) -> dict[str, Any]:
 
 
 def restore(extra_state: dict[str, Any], metric: str, continues: bool) -> None:
-    """Goes on from the best score and the counts of a checkpoint, unless they are of another
-    metric or another run.
+    """Restores the best score and the counts of a checkpoint, unless they are of another metric or
+    another run.
 
     Args:
-        extra_state: of the checkpoint, with what ``counts`` returned when it was saved. Its best
+        extra_state: the checkpoint's, with what ``counts`` returned when it was saved. Its best
             score is removed if it is of another metric.
         continues: whether the run that saved the checkpoint continues.
     """

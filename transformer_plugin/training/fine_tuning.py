@@ -80,12 +80,12 @@ def check_none_was_saved(settings: Any) -> None:
 
 
 def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """Checks that the model is that of the checkpoint, also where the shapes of its tensors do not
-    tell, as of the number of heads.
+    """Checks that a checkpoint's model has the same settings, including those that do not show in
+    the shapes of its tensors, such as the number of heads.
 
     Args:
-        path: of the checkpoint.
-        state: what it holds.
+        path: the checkpoint's path.
+        state: its contents.
         own: settings of the model to train.
 
     Raises:

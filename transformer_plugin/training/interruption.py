@@ -18,8 +18,9 @@ _received: signal.Signals | None = None
 
 
 def listen() -> None:
-    """Installs the signal handlers. A second Ctrl-C raises KeyboardInterrupt at once. Below a
-    recipe Ctrl-C and SIGHUP are ignored: they arrive as a SIGTERM. nohup has SIGHUP ignored."""
+    """Installs the signal handlers. A second Ctrl-C raises KeyboardInterrupt at once. Signals that
+    are already ignored stay so: SIGHUP under nohup; Ctrl-C and SIGHUP under a recipe, which sends a
+    SIGTERM instead."""
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
             if number in _OF_TERMINALS and signal.getsignal(number) is signal.SIG_IGN:

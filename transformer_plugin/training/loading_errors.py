@@ -19,7 +19,7 @@ _REMEDY = "give --reset-optimizer once, or start in another --save-dir with --fi
 
 @contextlib.contextmanager
 def explained(filename: str, trainer: Trainer) -> Iterator[None]:
-    """Context in which fairseq's trainer loads a checkpoint; every exception becomes one of a
+    """Context in which fairseq's trainer loads a checkpoint; every exception gets a message of one
     line."""
     try:
         yield

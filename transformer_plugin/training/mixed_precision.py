@@ -87,7 +87,7 @@ class FlatFP16Optimizer(FairseqFP16Optimizer):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: Any = None) -> None:
-        """Goes on from what ``state_dict`` returned, of this class or fairseq's."""
+        """Restores what ``state_dict`` returned, of this class or fairseq's."""
         super().load_state_dict(state_dict, optimizer_overrides)
         if self.scaler is not None:
             for name, count in state_dict.get("loss_scale_window", {}).items():
@@ -151,7 +151,7 @@ class AMPOptimizer(FairseqAMPOptimizer):
         return state | {"grad_scaler": self.scaler.state_dict()}
 
     def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: Any = None) -> None:
-        """Goes on from what ``state_dict`` returned, of this class or fairseq's."""
+        """Restores what ``state_dict`` returned, of this class or fairseq's."""
         super().load_state_dict(state_dict, optimizer_overrides)
         if scale := state_dict.get("grad_scaler"):
             self.scaler.load_state_dict(scale)
@@ -162,7 +162,7 @@ def optimizers_for_half_precision() -> Iterator[None]:
     """Context in which fairseq builds these optimizers, which it looks up by their names.
 
     Raises:
-        Refusal: fairseq refuses an option, as several ``--update-freq`` without
+        Refusal: fairseq refuses an option, such as several ``--update-freq`` without
             ``--fp16-scale-window``.
     """
     optim.FP16Optimizer = FP16Optimizer

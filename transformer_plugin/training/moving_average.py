@@ -24,7 +24,7 @@ class TiedEMA(EMA):
 
     def step(self, new_model: nn.Module, updates: int | None = None) -> None:
         """As in fairseq, at every multiple of ``--ema-update-freq``. fairseq counts the updates of
-        a process, so a continued run would have another average."""
+        a process, so a resumed run would have another average."""
         if updates is not None and self.config.ema_update_freq > 1:
             self.update_freq_counter = (updates - 1) % self.config.ema_update_freq
         super().step(new_model, updates)
@@ -44,8 +44,8 @@ class TiedEMA(EMA):
 
 @contextlib.contextmanager
 def average_from_weights(trainer: Trainer, filename: str) -> Iterator[None]:
-    """Context in which a checkpoint is loaded. If it holds no average, that starts from its
-    weights, as fairseq intends: it reads them after it has removed them."""
+    """Context in which a checkpoint is loaded. If it holds no moving average, one starts from its
+    weights. fairseq intends the same, but reads the weights after it has deleted them."""
     settings, path = trainer.cfg.ema, Path(filename)
     if not settings.store_ema or not path.is_file() or "ema" in load_header(path)["extra_state"]:
         yield

@@ -26,7 +26,7 @@ def continues_itself(path: str, settings: Any) -> bool:
     """Whether a checkpoint is the run's own, and the run goes on at its place in the data.
 
     Args:
-        path: of the checkpoint.
+        path: the checkpoint's path.
         settings: as in ``resumes``.
     """
     return was_saved_here(Path(path)) and not settings.reset_dataloader
@@ -44,7 +44,7 @@ def has_same_loss(path: str, cfg: Any) -> bool:
     label smoothing change their level.
 
     Args:
-        path: of the checkpoint.
+        path: the checkpoint's path.
         cfg: the settings of the command.
     """
     before = load_header(Path(path)).get("cfg") or {}

@@ -29,8 +29,9 @@ def word_links(translation: Translation, subwords: Subwords) -> list[tuple[int, 
     attends most to a source subword.
 
     Args:
-        translation: of a translator with ``print_alignment``.
-        subwords: of the data. Words are what it splits: between spaces, or Moses tokens.
+        translation: by a translator with ``print_alignment``.
+        subwords: the data's subword model. Words are what it splits: between spaces, or Moses
+            tokens.
     """
     found = set()
     first_source = first_target = 0

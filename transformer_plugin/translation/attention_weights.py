@@ -39,7 +39,7 @@ def attention_weights(
     """The attention weights of a source sentence and its translation.
 
     Args:
-        model: of the plugin, in evaluation mode.
+        model: a model of the plugin, in evaluation mode.
         source_tokens: ids with end of sentence, ``[S]``.
         target_tokens: ids with end of sentence, ``[T]``. Row t of the decoder is the position that
             predicts token t. Its key j is the input of position j: the end-of-sentence symbol, with

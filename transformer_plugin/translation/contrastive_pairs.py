@@ -27,7 +27,7 @@ class Pair:
     """Two translations of one sentence.
 
     Attributes:
-        category: of the mistake.
+        category: the kind of mistake.
         distance: in words, between the words that must agree; 1 for neighbours.
         place: file and line, for messages.
     """

@@ -127,7 +127,7 @@ def load(data: Path | str, path: Path | str, **options: Any) -> Translator:
     Args:
         data: binarised data with its dictionaries.
         path: checkpoint; several, A.pt:B.pt: an ensemble.
-        options: those of ``transformer-plugin translate``, as ``beam=8`` or
+        options: those of ``transformer-plugin translate``, such as ``beam=8`` or
             ``print_alignment=True``.
 
     Raises:

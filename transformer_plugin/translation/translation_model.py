@@ -100,7 +100,7 @@ class TranslationModel:
             beam: hypotheses that are kept at each step (section 6.1).
             nbest: translations of each sentence, at most ``beam``.
             alignments: also find the aligned words, by the last layer's encoder-decoder attention.
-            alpha: of the length penalty (section 6.1), from -8 to 8.
+            alpha: alpha of the length penalty (section 6.1), from -8 to 8.
 
         Returns:
             A translation for each sentence; an empty sentence has an empty one.
@@ -208,10 +208,10 @@ def load(
 
     Args:
         run: folder of an experiment, such as ``runs/toy``.
-        checkpoint: default: ``checkpoints/averaged.pt`` of the run; several, as ``a.pt:b.pt``, form
-            an ensemble.
+        checkpoint: default: ``checkpoints/averaged.pt`` of the run; several, such as
+            ``a.pt:b.pt``, form an ensemble.
         data: binarised data with its dictionaries; default: that which the run was trained on.
-        precision: of decoding: ``fp32``, ``bf16``, ``fp16`` (GPUs) or ``int8`` (CPUs); default:
+        precision: decoding in ``fp32``, ``bf16``, ``fp16`` (GPUs) or ``int8`` (CPUs); default:
             fp32 on a CPU, on a GPU bf16, or fp16 before Ampere.
         cpu: do not use a GPU.
 

@@ -32,7 +32,7 @@ class Part:
         source_tokens: ids with end of sentence, ``[S]``.
         target_tokens: ids with end of sentence, ``[T]``.
         score: log-probability over the length penalty.
-        log_prob: of all tokens; 0 if it is not known.
+        log_prob: log-probability of all tokens, in nats; 0 if it is not known.
         links: a source subword for each target subword, where alignments are asked for.
     """
 
@@ -86,7 +86,8 @@ class Translator:
         subwords: the subword model of source sentences.
         target_subwords: that of translations.
         part_length: sentences with more subwords are translated in parts.
-        replacements: of source words, for unknown words; None: these stay as they are.
+        replacements: translations of source words, to put in place of unknown words; None: unknown
+            words stay as they are.
     """
 
     def __init__(
