@@ -7,7 +7,7 @@ from torch import nn
 from transformer_plugin.kernels.cpu import library
 from transformer_plugin.kernels.cuda.host_packing import pack_on_host
 from transformer_plugin.kernels.registry import REGISTRY
-from transformer_plugin.modules.adam import AdamNumbers, AdamTensors, adam_update
+from transformer_plugin.modules.adam import AdamOptions, AdamTensors, adam_update
 from transformer_plugin.modules.attention import AttentionScore, attention
 from transformer_plugin.modules.decoder import Decoder
 from transformer_plugin.modules.dropout import dropout
@@ -89,7 +89,7 @@ def update_cases(dtype):
             rounded = None if dtype == torch.float32 else weight.to(dtype)
             tensors = (weight, gradient.to(dtype), 0.1 * mean, 0.01 * torch.rand(n), rounded)
             parameters.append(AdamTensors(*tensors))
-        yield parameters, AdamNumbers(step, 0.01, 0.9, 0.98, 1e-9, 0.1, factor)
+        yield parameters, AdamOptions(step, 0.01, 0.9, 0.98, 1e-9, 0.1, factor)
 
 
 def weight_cases(dtype):

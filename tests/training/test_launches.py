@@ -13,7 +13,7 @@ from trainers import build_trainer
 
 from transformer_plugin.criterion import VaswaniCrossEntropy
 from transformer_plugin.kernels.cuda import varlen_attention
-from transformer_plugin.modules.adam import AdamNumbers, AdamTensors, adam_update, gradient_norm
+from transformer_plugin.modules.adam import AdamOptions, AdamTensors, adam_update, gradient_norm
 from transformer_plugin.modules.packing import pack_tokens
 
 
@@ -129,10 +129,10 @@ def test_gradients_are_multiplied_by_a_factor_of_their_type():
             return func(*args, **(kwargs or {}))
 
     with Factors():
-        adam_update(tensors, AdamNumbers(*numbers, factor))
+        adam_update(tensors, AdamOptions(*numbers, factor))
     assert seen == [torch.float32]
     scaled = [one._replace(gradient=one.gradient * factor) for one in expected]
-    adam_update(scaled, AdamNumbers(*numbers))
+    adam_update(scaled, AdamOptions(*numbers))
     for mine, theirs in zip(tensors, expected, strict=True):
         assert mine.weight.equal(theirs.weight)
 

@@ -13,16 +13,16 @@ import torch
 from torch import Tensor
 from torch.optim.adamw import adamw
 
-from ..modules.adam import AdamNumbers, AdamTensors, adam_update
+from ..modules.adam import AdamOptions, AdamTensors, adam_update
 from .registry import kernel
 
 # Weights updated at once, whose gradients are converted first. On a CPU they fit into the inner
 # caches; on a GPU fewer launches count, and all together would be as large as the model.
-_CPU_NUMBERS = 1 << 20
-_GPU_NUMBERS = 1 << 24
+_CPU_ELEMENTS = 1 << 20
+_GPU_ELEMENTS = 1 << 24
 
 
-def _supports(parameters: list[AdamTensors], numbers: AdamNumbers) -> bool:
+def _supports(parameters: list[AdamTensors], options: AdamOptions) -> bool:
     return all(
         each.weight.dtype in (torch.float32, torch.float64)
         and each.weight.device.type in ("cpu", "cuda")
@@ -33,19 +33,19 @@ def _supports(parameters: list[AdamTensors], numbers: AdamNumbers) -> bool:
 
 
 @kernel(adam_update, _supports)
-def fused_adam_update(parameters: list[AdamTensors], numbers: AdamNumbers) -> None:
+def fused_adam_update(parameters: list[AdamTensors], options: AdamOptions) -> None:
     """See ``adam_update``.
 
     Both divide by sqrt(v / (1 - beta2^t)) + eps. Passing eps / sqrt(1 - beta2^t) as eps gives the
     same update.
     """
-    numbers = numbers._replace(eps=numbers.eps / math.sqrt(1 - numbers.beta2**numbers.step))
+    options = options._replace(eps=options.eps / math.sqrt(1 - options.beta2**options.step))
     for part in _parts(parameters):
         weights = [each.weight for each in part]
-        gradients = _in_type_of_weights(part, numbers.factor)
+        gradients = _in_type_of_weights(part, options.factor)
         lists = [gradients, weights, [each.mean for each in part], [each.square for each in part]]
         update = _update_by_apex if _takes_apex(weights[0]) else _update_by_torch
-        update(lists, numbers)
+        update(lists, options)
         for weight in weights:  # fused updates do not do this themselves
             torch.autograd.graph.increment_version(weight)
         copies = [(each.rounded, each.weight) for each in part if each.rounded is not None]
@@ -54,7 +54,7 @@ def fused_adam_update(parameters: list[AdamTensors], numbers: AdamNumbers) -> No
             torch._foreach_copy_(rounded, exact)
 
 
-def _update_by_torch(lists: list[list[Tensor]], numbers: AdamNumbers) -> None:
+def _update_by_torch(lists: list[list[Tensor]], options: AdamOptions) -> None:
     gradients, weights, means, squares = lists
     adamw(
         weights,
@@ -62,19 +62,19 @@ def _update_by_torch(lists: list[list[Tensor]], numbers: AdamNumbers) -> None:
         means,
         squares,
         [],
-        list(torch.full((len(weights),), numbers.step - 1.0, device=weights[0].device)),
+        list(torch.full((len(weights),), options.step - 1.0, device=weights[0].device)),
         fused=True,
         amsgrad=False,
-        beta1=numbers.beta1,
-        beta2=numbers.beta2,
-        lr=numbers.lr,
-        weight_decay=numbers.weight_decay,
-        eps=numbers.eps,
+        beta1=options.beta1,
+        beta2=options.beta2,
+        lr=options.lr,
+        weight_decay=options.weight_decay,
+        eps=options.eps,
         maximize=False,
     )
 
 
-def _update_by_apex(lists: list[list[Tensor]], numbers: AdamNumbers) -> None:
+def _update_by_apex(lists: list[list[Tensor]], options: AdamOptions) -> None:
     """By NVIDIA apex's kernel, which corrects the bias as torch's does."""
     from amp_C import multi_tensor_adam
     from apex.multi_tensor_apply import multi_tensor_applier
@@ -84,8 +84,8 @@ def _update_by_apex(lists: list[list[Tensor]], numbers: AdamNumbers) -> None:
         multi_tensor_adam,
         torch.zeros(1, dtype=torch.int32, device=lists[0][0].device),  # an overflow flag
         lists,
-        *(numbers.lr, numbers.beta1, numbers.beta2, numbers.eps, numbers.step),
-        *(decoupled, bias_correction, numbers.weight_decay),
+        *(options.lr, options.beta1, options.beta2, options.eps, options.step),
+        *(decoupled, bias_correction, options.weight_decay),
     )
 
 
@@ -102,19 +102,19 @@ def apex_is_installed() -> bool:
 def _parts(parameters: list[AdamTensors]) -> Iterator[list[AdamTensors]]:
     """Groups of parameters, or of parts of them, with one device and type and of limited size."""
     part: list[AdamTensors] = []
-    numbers, kind_of_part = 0, None
+    elements, kind_of_part = 0, None
     for each in parameters:
-        limit = _CPU_NUMBERS if each.weight.device.type == "cpu" else _GPU_NUMBERS
+        limit = _CPU_ELEMENTS if each.weight.device.type == "cpu" else _GPU_ELEMENTS
         kind = each.weight.device, each.weight.dtype
         views = (tensor.view(-1).split(limit) for tensor in each if tensor is not None)
         pieces = [each] if each.weight.numel() <= limit else map(AdamTensors, *views)
         for piece in pieces:
             size = piece.weight.numel()
-            if part and (kind != kind_of_part or numbers + size > limit):
+            if part and (kind != kind_of_part or elements + size > limit):
                 yield part
-                part, numbers = [], 0
+                part, elements = [], 0
             part.append(piece)
-            numbers, kind_of_part = numbers + size, kind
+            elements, kind_of_part = elements + size, kind
     if part:
         yield part
 

@@ -21,7 +21,7 @@ class AdamTensors(NamedTuple):
 
     Attributes:
         weight: float32 or wider.
-        gradient: of any type.
+        gradient: may have another type.
         mean, square: the moments m and v, of the weight's type.
         rounded: the half-precision copy that the model computes with; None = the weight itself.
     """
@@ -33,7 +33,7 @@ class AdamTensors(NamedTuple):
     rounded: Tensor | None = None
 
 
-class AdamNumbers(NamedTuple):
+class AdamOptions(NamedTuple):
     """Hyperparameters of an update, shared by all weights.
 
     Attributes:
@@ -55,14 +55,14 @@ class AdamNumbers(NamedTuple):
 
 
 @operation
-def adam_update(parameters: list[AdamTensors], numbers: AdamNumbers) -> None:
+def adam_update(parameters: list[AdamTensors], options: AdamOptions) -> None:
     """Updates each weight in place, and then its rounded copy.
 
     Kingma and Ba, *Adam* (2015), in the order of computation at the end of section 2: epsilon is
     added to sqrt(v) before the bias correction. tensor2tensor and fairseq do the same; torch
     corrects the bias first.
     """
-    step, lr, beta1, beta2, eps, weight_decay, factor = numbers
+    step, lr, beta1, beta2, eps, weight_decay, factor = options
     step_size = lr * math.sqrt(1 - beta2**step) / (1 - beta1**step)
     for w, gradient, m, v, rounded in parameters:
         g = gradient.to(w.dtype) * factor
@@ -81,7 +81,7 @@ class Adam(torch.optim.Optimizer):
 
     Args:
         params: parameters, or groups of them.
-        lr, betas, eps, weight_decay: see ``AdamNumbers``.
+        lr, betas, eps, weight_decay: see ``AdamOptions``.
     """
 
     # Without the decorators that import torch's compiler, which takes 1 s and 80 MiB.
@@ -131,8 +131,8 @@ class Adam(torch.optim.Optimizer):
                     tensors = (weight, gradient, state["exp_avg"], state["exp_avg_sq"], copy)
                     by_step[state["step"]].append(AdamTensors(*tensors))
             for step, tensors_of_step in by_step.items():
-                numbers = (*group["betas"], group["eps"], group["weight_decay"], factor)
-                adam_update(tensors_of_step, AdamNumbers(step, group["lr"], *numbers))
+                rest = (*group["betas"], group["eps"], group["weight_decay"], factor)
+                adam_update(tensors_of_step, AdamOptions(step, group["lr"], *rest))
         return loss
 
     def _state(self, weight: Tensor) -> dict[str, Any]:

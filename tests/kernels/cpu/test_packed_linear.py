@@ -16,7 +16,7 @@ from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.kernels import logit_chunks as chunks
 from transformer_plugin.kernels.cpu import onednn, packed_linear
 from transformer_plugin.kernels.cpu.packed_linear import packed
-from transformer_plugin.modules.adam import AdamNumbers, AdamTensors, adam_update
+from transformer_plugin.modules.adam import AdamOptions, AdamTensors, adam_update
 from transformer_plugin.modules.int8_linear import Int8Linear
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.modules.linear import linear
@@ -82,7 +82,7 @@ def update(weight):
     moments = torch.zeros_like(exact), torch.zeros_like(exact)
     rounded = None if exact is weight else weight
     tensors = AdamTensors(exact, torch.ones_like(weight), *moments, rounded)
-    adam_update([tensors], AdamNumbers(1, 0.1, 0.9, 0.98, 1e-9))
+    adam_update([tensors], AdamOptions(1, 0.1, 0.9, 0.98, 1e-9))
 
 
 @torch.no_grad()
