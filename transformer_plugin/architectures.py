@@ -16,12 +16,12 @@ from fairseq.models import (
 
 from .combinations import check_names
 from .model import VaswaniTransformer  # noqa: F401  (registered as vaswani_transformer)
-from .presets import PRESETS, Numbers
+from .presets import PRESETS, ModelSettings
 from .refusal import Refusal
 
 
-def register_preset(name: str, numbers: Numbers, model: str = "vaswani_transformer") -> None:
-    """Makes ``--arch NAME`` mean the registered ``model`` with ``numbers`` as its defaults.
+def register_preset(name: str, settings: ModelSettings, model: str = "vaswani_transformer") -> None:
+    """Makes ``--arch NAME`` mean the registered ``model`` with ``settings`` as its defaults.
 
     Raises:
         ValueError: the name is taken, there is no such model, it has no such field, or fairseq
@@ -39,11 +39,11 @@ def register_preset(name: str, numbers: Numbers, model: str = "vaswani_transform
             f"{config.__module__}: remove 'from __future__ import annotations': fairseq reads the"
             f" types of {config.__name__}"
         )
-    if unknown := numbers.keys() - known.keys():
+    if unknown := settings.keys() - known.keys():
         raise ValueError(f"{name}: {', '.join(sorted(unknown))}: no such field of {model}")
     changed = [
         (key, known[key].type, field(default=value, metadata=known[key].metadata))
-        for key, value in numbers.items()
+        for key, value in settings.items()
     ]
 
     @register_model(name, dataclass=make_dataclass(name, changed, bases=(config,)))
@@ -82,5 +82,5 @@ def _complete(args: Namespace) -> None:
             setattr(args, name, 1024)  # tasks of language models have no limit
 
 
-for _name, _numbers in PRESETS.items():
-    register_preset(_name, _numbers)
+for _name, _settings in PRESETS.items():
+    register_preset(_name, _settings)

@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from .config import VaswaniConfig, completed, head_widths, is_plugins
 from .paper_tables import BASE_RUN, RUNS
-from .presets import BASE, PRESETS, Numbers
+from .presets import BASE, PRESETS, ModelSettings
 
 # Sections 5.1 to 5.4. fairseq's adam and label_smoothed_cross_entropy are equivalent.
 _TRAINING = {
@@ -47,11 +47,11 @@ def is_papers_model(arch: str) -> bool:
     return arch in RUNS or arch.startswith("vaswani_table3_")
 
 
-def _papers(arch: str) -> Numbers:
+def _papers(arch: str) -> ModelSettings:
     return PRESETS[arch] if is_papers_model(arch) else BASE
 
 
-def _said(name: str, value: Any, paper: Any) -> str:
+def _deviation(name: str, value: Any, paper: Any) -> str:
     return f"{name} {value} (paper: {paper})"
 
 
@@ -68,7 +68,7 @@ def model_deviations(cfg: Any) -> list[str]:
     for values in (found, paper):
         values["d_k"], values["d_v"] = head_widths(completed(values))
     return [
-        _said(name, found[name], paper[name])
+        _deviation(name, found[name], paper[name])
         for name in default
         if name not in _NOT_THE_MODEL and str(found[name]) != str(paper[name])
     ]
@@ -94,7 +94,7 @@ def training_deviations(cfg: Any) -> list[str]:
         part, name = place.split(".")
         value = _plain(getattr(cfg[part], name, None))  # None: not an option of this part
         if value is not None and value not in allowed:
-            found.append(_said(part if name == "_name" else name, value, allowed[0]))
+            found.append(_deviation(part if name == "_name" else name, value, allowed[0]))
     return found + _batch_deviations(cfg)
 
 
@@ -117,14 +117,14 @@ def run_deviations(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _batch_deviations(cfg: Any) -> list[str]:
-    places = cfg.dataset.max_tokens
-    if not places:
-        return [_said("batch", f"{cfg.dataset.batch_size} sentences", "about 25,000 tokens")]
+    max_tokens = cfg.dataset.max_tokens
+    if not max_tokens:
+        return [_deviation("batch", f"{cfg.dataset.batch_size} sentences", "about 25,000 tokens")]
     workers = cfg.distributed_training.distributed_world_size
-    batch = places * cfg.optimization.update_freq[0] * workers
+    batch = max_tokens * cfg.optimization.update_freq[0] * workers
     if batch in _BATCH:
         return []
-    return [_said("max_tokens x update_freq x workers", f"{batch:,}", "about 25,000")]
+    return [_deviation("max_tokens x update_freq x workers", f"{batch:,}", "about 25,000")]
 
 
 def _plain(value: Any) -> Any:
@@ -140,5 +140,7 @@ def _plain(value: Any) -> Any:
 def decoding_deviations(choices: Mapping[str, Any], paper: Mapping[str, Any]) -> list[str]:
     """The ``choices`` that differ from those in ``paper``."""
     return [
-        _said(name, choices[name], paper[name]) for name in paper if choices[name] != paper[name]
+        _deviation(name, choices[name], paper[name])
+        for name in paper
+        if choices[name] != paper[name]
     ]

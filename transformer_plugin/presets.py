@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-Numbers = dict[str, int | float | bool | str]
+ModelSettings = dict[str, int | float | bool | str]
 
-BASE: Numbers = {}  # the defaults of VaswaniConfig: Table 3, base
+BASE: ModelSettings = {}  # the defaults of VaswaniConfig: Table 3, base
 # Deviation: 218 million parameters, but Table 3 prints 213; see docs/deviations.md.
-BIG: Numbers = {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.3}  # Table 3, big
+BIG: ModelSettings = {
+    "d_model": 1024,
+    "d_ff": 4096,
+    "num_heads": 16,
+    "dropout": 0.3,
+}  # Table 3, big
 
-PRESETS: dict[str, Numbers] = {
+PRESETS: dict[str, ModelSettings] = {
     "vaswani_base": BASE,
     "vaswani_big": BIG,
     # Section 6.1. Deviation: the authors' release has d_ff 8192 here and does not tie.
