@@ -22,7 +22,7 @@ else:
     Fidelity = ChoiceEnum(list(FIDELITIES))
 
 # Fields that may change while a model is trained: its parameters keep their meaning.
-OF_TRAINING = frozenset({
+CHANGEABLE_FIELDS = frozenset({
     *("dropout", "attention_dropout", "activation_dropout", "label_smoothing"),
     *("initialisation", "fidelity", "checkpoint_activations"),
     *("max_source_positions", "max_target_positions"),

@@ -44,7 +44,7 @@ def numbers_of(folder, with_kernels):
     logging.basicConfig(stream=log, level=logging.WARNING, format="%(message)s", force=True)
     import transformer_plugin
     from transformer_plugin.checkpoints.exchange.equations_check import check_equations
-    from transformer_plugin.checkpoints.stock_settings import NoSuchForm
+    from transformer_plugin.checkpoints.stock_settings import UnsupportedModel
     from transformer_plugin.config import VaswaniConfig
     from transformer_plugin.criterion import VaswaniCrossEntropy
     from transformer_plugin.generator import VaswaniGenerator
@@ -90,7 +90,7 @@ def numbers_of(folder, with_kernels):
     try:
         check_equations({"_name": "vaswani_base"})
         refusal = None
-    except NoSuchForm as error:
+    except UnsupportedModel as error:
         refusal = str(error)
     return {
         "refusal": refusal,

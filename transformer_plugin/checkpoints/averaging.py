@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..checkpoint_error import CheckpointError
-from ..config import OF_TRAINING
+from ..config import CHANGEABLE_FIELDS
 from ..files import shown_path
 from .last_checkpoints import KINDS, last_checkpoints
 from .num_updates import num_updates
@@ -145,7 +145,7 @@ def _settings(state: dict[str, Any], part: str) -> dict[str, Any]:
     is_namespace = isinstance(settings, argparse.Namespace)
     named = vars(settings) if is_namespace else dict(settings)
     if part == "model" and not is_namespace:
-        return {key: value for key, value in named.items() if key not in OF_TRAINING}
+        return {key: value for key, value in named.items() if key not in CHANGEABLE_FIELDS}
     return {key: named[key] for key in _CONSTANT[part] if key in named}
 
 

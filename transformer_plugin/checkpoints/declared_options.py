@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredOptions:
     """The options of a component.
 
     Attributes:
@@ -28,7 +28,7 @@ class Declared:
     wrong: Callable[[dict[str, Any]], Iterator[tuple[str, str]]]
 
 
-def declared_options(kind: str, name: str | None) -> Declared | None:
+def declared_options(kind: str, name: str | None) -> DeclaredOptions | None:
     """The options that a component declares; None if no such component is registered."""
     if kind == "model":
         classes, dataclasses = MODEL_REGISTRY | ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
@@ -45,7 +45,7 @@ def declared_options(kind: str, name: str | None) -> Declared | None:
 
 
 @functools.cache
-def _of_dataclass(dataclass: type) -> Declared:
+def _of_dataclass(dataclass: type) -> DeclaredOptions:
     """The fields of a dataclass, with OmegaConf's type check, as in fairseq."""
     declared = OmegaConf.structured(dataclass)
     names = {str(name) for name in declared} - {"_name"}
@@ -64,11 +64,11 @@ def _of_dataclass(dataclass: type) -> Declared:
                 if why := problem({name: value}):
                     yield name, why
 
-    return Declared(names, wrong)
+    return DeclaredOptions(names, wrong)
 
 
 @functools.cache
-def _of_arguments(component: type) -> Declared:
+def _of_arguments(component: type) -> DeclaredOptions:
     """The options that a component without a dataclass adds to the command line."""
     parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
     getattr(component, "add_args", lambda parser: None)(parser)
@@ -94,4 +94,4 @@ def _of_arguments(component: type) -> Declared:
             if value is not None and (why := problem(action, value)):
                 yield name, why
 
-    return Declared(set(actions), wrong)
+    return DeclaredOptions(set(actions), wrong)

@@ -17,7 +17,7 @@ from ..state_names import check_kinds, is_dropped
 from .meta_models import plugin_model, stock_model
 from .model_building import reported_in_one_line
 from .sections import saved_options
-from .stock_settings import NoSuchForm, completed_settings, to_plugin, to_stock
+from .stock_settings import UnsupportedModel, completed_settings, to_plugin, to_stock
 
 
 def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
@@ -42,7 +42,7 @@ def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
                 stock = stock_model(to_stock(settings), tensors)
                 stock.upgrade_state_dict(tensors)  # names of older releases
             model_tensors(tensors, plugin_model(settings, tensors))
-        except NoSuchForm:
+        except UnsupportedModel:
             return
         except (CheckpointError, TypeError) as error:
             raise CheckpointError(f"{path}: {error}") from None

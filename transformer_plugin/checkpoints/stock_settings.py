@@ -51,7 +51,7 @@ _BEFORE_THE_FIRST = 2  # unused first rows of fairseq's table of learned positio
 _BOTH_SIDES = ("embed_dim", "ffn_embed_dim", "attention_heads", "normalize_before", "learned_pos")
 
 
-class NoSuchForm(ValueError):
+class UnsupportedModel(ValueError):
     """The other software cannot represent the model. The message names the option."""
 
 
@@ -64,7 +64,7 @@ def to_stock(model: dict[str, Any]) -> Namespace:
     """The arguments of arch ``transformer`` for a plugin model's settings.
 
     Raises:
-        NoSuchForm: stock fairseq cannot represent the model.
+        UnsupportedModel: stock fairseq cannot represent the model.
     """
     cfg = completed_settings(model)
     for name, allowed in _PLUGIN_NEEDS.items():
@@ -108,11 +108,11 @@ def check_is_ours(settings: dict[str, Any]) -> None:
     """Refuses a registered subclass of the plugin's model, which may compute something else.
 
     Raises:
-        NoSuchForm: the architecture is not one of the plugin's model.
+        UnsupportedModel: the architecture is not one of the plugin's model.
     """
     kind = built_class(settings.get("_name"))
     if kind not in (None, VaswaniTransformer):
-        raise NoSuchForm(
+        raise UnsupportedModel(
             f"{settings['_name']} builds class {kind.__name__}, which may compute something else"
             " than the plugin's model: only the latter can be converted"
         )
@@ -122,11 +122,11 @@ def check_is_transformer(args: Namespace) -> None:
     """Refuses other models, even if their options have the same names.
 
     Raises:
-        NoSuchForm: the architecture is not a Transformer of stock fairseq.
+        UnsupportedModel: the architecture is not a Transformer of stock fairseq.
     """
     arch = getattr(args, "arch", None) or getattr(args, "_name", "transformer")
     if ARCH_MODEL_REGISTRY.get(arch) is not TransformerModel:
-        raise NoSuchForm(
+        raise UnsupportedModel(
             f"the plugin does not support --arch {arch}: only fairseq's transformer and the"
             " architectures derived from it can be converted"
         )
@@ -136,7 +136,7 @@ def to_plugin(args: Namespace) -> dict[str, Any]:
     """A plugin model's settings for the arguments of a stock Transformer.
 
     Raises:
-        NoSuchForm: the plugin cannot represent the model.
+        UnsupportedModel: the plugin cannot represent the model.
     """
     args = Namespace(**vars(args))
     base_architecture(args)
@@ -182,7 +182,7 @@ def to_plugin(args: Namespace) -> dict[str, Any]:
 
 
 def _refuse(side: str, name: str, value: object, allowed: tuple[object, ...]) -> None:
-    raise NoSuchForm(
+    raise UnsupportedModel(
         f"{side} does not support --{name.replace('_', '-')} {value}: only a model with"
         f" {' or '.join(map(str, allowed))} can be converted"
     )

@@ -15,7 +15,7 @@ from fairseq.trainer import Trainer
 
 from ..checkpoint_error import CheckpointError
 from ..checkpoints.safe_loading import load
-from ..config import OF_TRAINING, is_plugins
+from ..config import CHANGEABLE_FIELDS, is_plugins
 from ..dictionary_file import load_dictionary
 from .last_good import saved_after
 from .same_run import resumes
@@ -94,7 +94,7 @@ def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> 
     base = (state.get("cfg") or {}).get("model") or {}
     if not is_plugins(base) or not is_plugins(own):
         return
-    names = (base.keys() & own.keys()) - OF_TRAINING - {"_name"}
+    names = (base.keys() & own.keys()) - CHANGEABLE_FIELDS - {"_name"}
     differ = sorted(name for name in names if str(base[name]) != str(own[name]))
     if differ:
         theirs = ", ".join(f"{name} {base[name]}" for name in differ)

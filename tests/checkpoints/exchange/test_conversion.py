@@ -17,7 +17,7 @@ from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.checkpoints.exchange import equations_check
 from transformer_plugin.checkpoints.exchange.conversion import convert
 from transformer_plugin.checkpoints.meta_models import plugin_model
-from transformer_plugin.checkpoints.stock_settings import NoSuchForm
+from transformer_plugin.checkpoints.stock_settings import UnsupportedModel
 from transformer_plugin.model import VaswaniTransformer
 from transformer_plugin.modules.adam import Adam
 
@@ -209,7 +209,7 @@ def test_a_subclass_of_the_plugins_model_is_refused(own_arch, monkeypatch):
         """Whose equations are others."""
 
     monkeypatch.setitem(ARCH_MODEL_REGISTRY, "users_preset", Other)
-    with pytest.raises(NoSuchForm, match="users_preset builds class Other"):
+    with pytest.raises(UnsupportedModel, match="users_preset builds class Other"):
         convert(own_arch, "stock")
 
 
@@ -224,5 +224,5 @@ def test_an_edit_that_shows_in_longer_sentences_alone_is_found(monkeypatch):
 
     equations_check.check_equations({"_name": "vaswani_base"})
     monkeypatch.setattr(equations_check, "plugin_model", narrow)
-    with pytest.raises(NoSuchForm, match="have been edited"):
+    with pytest.raises(UnsupportedModel, match="have been edited"):
         equations_check.check_equations({"_name": "vaswani_base"})

@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 
 from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.checkpoints.exchange.ctranslate2 import build_spec
-from transformer_plugin.checkpoints.stock_settings import NoSuchForm
+from transformer_plugin.checkpoints.stock_settings import UnsupportedModel
 from transformer_plugin.cli import main
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.search.next_tokens import Rules
@@ -75,7 +75,7 @@ def test_log_probabilities_equal_the_plugins(checkpoint, dictionary, batch, tmp_
 @pytest.mark.parametrize("fields", [{"attention_score": "dot"}, {"attention_window": 2}], ids=str)
 def test_what_ctranslate2_cannot_hold_is_named(checkpoint, tmp_path, fields):
     _, state = checkpoint(**fields)
-    with pytest.raises(NoSuchForm, match=f"--{next(iter(fields)).replace('_', '-')}"):
+    with pytest.raises(UnsupportedModel, match=f"--{next(iter(fields)).replace('_', '-')}"):
         build_spec(state, tmp_path)
 
 

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from stock_models import HALF, POSITIONS, UNTIED, stock_settings
 
 from transformer_plugin.checkpoints.exchange.conversion import convert
-from transformer_plugin.checkpoints.stock_settings import NoSuchForm, to_plugin, to_stock
+from transformer_plugin.checkpoints.stock_settings import UnsupportedModel, to_plugin, to_stock
 from transformer_plugin.config import completed
 from transformer_plugin.model import VaswaniTransformer
 
@@ -25,7 +25,7 @@ from transformer_plugin.model import VaswaniTransformer
     ],
 )
 def test_what_stock_cannot_hold_is_named(name, value, stock_switches):
-    with pytest.raises(NoSuchForm, match=f"--{name.replace('_', '-')} {value}"):
+    with pytest.raises(UnsupportedModel, match=f"--{name.replace('_', '-')} {value}"):
         to_stock(stock_switches | {name: value})
 
 
@@ -57,7 +57,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("name", "value"), REFUSED.items())
 def test_what_the_plugin_cannot_hold_is_named(name, value):
-    with pytest.raises(NoSuchForm, match=f"--{name.replace('_', '-')} {value}"):
+    with pytest.raises(UnsupportedModel, match=f"--{name.replace('_', '-')} {value}"):
         to_plugin(stock_settings({name: value}))
 
 
@@ -92,5 +92,5 @@ def test_every_stock_architecture_converts(architecture, toy_task):
 
 
 def test_another_stock_model_is_refused():
-    with pytest.raises(NoSuchForm, match="--arch lightconv"):
+    with pytest.raises(UnsupportedModel, match="--arch lightconv"):
         convert({"cfg": {"model": Namespace(arch="lightconv")}, "model": {}}, "plugin")

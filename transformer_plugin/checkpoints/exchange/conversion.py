@@ -69,7 +69,7 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
 
     Raises:
         CheckpointError: it is not a checkpoint of the other side's Transformer.
-        NoSuchForm: the other side cannot represent the model.
+        UnsupportedModel: the other side cannot represent the model.
     """
     cfg = state["cfg"]
     header = cfg["model"]

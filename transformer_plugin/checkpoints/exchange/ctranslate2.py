@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...modules.positional_encoding import positional_encoding, positional_encoding_halves
 from ..dictionaries import dictionary_symbols
-from ..stock_settings import NoSuchForm, completed_settings
+from ..stock_settings import UnsupportedModel, completed_settings
 
 QUANTIZATIONS = (
     *("int8", "int8_float32", "int8_float16", "int8_bfloat16"),
@@ -28,7 +28,7 @@ def build_spec(state: dict[str, Any], data: str | Path) -> Any:
         data: a folder with ``dict.SOURCE.txt`` and ``dict.TARGET.txt``.
 
     Raises:
-        NoSuchForm: CTranslate2 cannot represent the model.
+        UnsupportedModel: CTranslate2 cannot represent the model.
         CheckpointError: the dictionaries are not the model's.
     """
     from ctranslate2 import specs
@@ -41,7 +41,7 @@ def build_spec(state: dict[str, Any], data: str | Path) -> Any:
     }  # fmt: skip
     for name, values in allowed.items():
         if cfg[name] not in values:
-            raise NoSuchForm(
+            raise UnsupportedModel(
                 f"CTranslate2 does not support --{name.replace('_', '-')} {cfg[name]}: only a model"
                 f" with {values[-1]} can be exported"
             )

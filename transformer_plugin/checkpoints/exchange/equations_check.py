@@ -15,7 +15,7 @@ from ...model import VaswaniTransformer
 from ..meta_models import plugin_model, stock_model
 from ..stock_settings import (
     STOCK_VERSION,
-    NoSuchForm,
+    UnsupportedModel,
     completed_settings,
     to_stock,
     with_learned_positions,
@@ -48,7 +48,7 @@ def check_equations(settings: dict[str, Any]) -> None:
         settings: a plugin model's; their sizes are reduced.
 
     Raises:
-        NoSuchForm: the scores of the next tokens differ.
+        UnsupportedModel: the scores of the next tokens differ.
     """
     small = completed_settings(settings) | _SMALL
     stock_settings, tables = with_learned_positions(small)
@@ -66,7 +66,7 @@ def check_equations(settings: dict[str, Any]) -> None:
         found, expected = (model(source, lengths, target)[0] for model in (ours, stock))
     if not torch.allclose(found, expected, rtol=1e-3, atol=1e-3):
         difference = (found - expected).abs().max()
-        raise NoSuchForm(
+        raise UnsupportedModel(
             "the equations in transformer_plugin/modules have been edited: with the same weights,"
             f" the plugin's scores differ from stock fairseq's by {difference:.2g}. Other software"
             " would apply its own equations to the weights"

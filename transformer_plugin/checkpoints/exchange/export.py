@@ -33,7 +33,7 @@ def main(args: argparse.Namespace) -> None:
 
     Raises:
         FileExistsError: OUT-DIR exists without ``--force``, or is not an exported model.
-        NoSuchForm: the other software does not support an option of the model.
+        UnsupportedModel: the other software does not support an option of the model.
     """
     output = Path(args.output)
     if output.exists() and not args.force:

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from ..dictionaries import dictionary_symbols, languages
-from ..stock_settings import NoSuchForm, completed_settings
+from ..stock_settings import UnsupportedModel, completed_settings
 
 _SYMBOLS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
 # fairseq's rules: stop after as many hypotheses as the beam size; at least one word; no padding.
@@ -33,7 +33,7 @@ def write(state: dict[str, Any], folder: Path, data: str | Path) -> str:
         A note for the user.
 
     Raises:
-        NoSuchForm: neither class can represent the model.
+        UnsupportedModel: neither class can represent the model.
     """
     try:
         from safetensors.torch import save_file
@@ -74,7 +74,7 @@ def _check(cfg: dict[str, Any]) -> None:
     if cfg["pre_norm"] and (cfg["untie_embeddings"] or cfg["untie_source_embedding"]):
         reasons.append("separate embeddings (M2M100, the pre-norm class, shares one)")
     if reasons:
-        raise NoSuchForm(
+        raise UnsupportedModel(
             "no class of transformers represents the model exactly; FSMT and M2M100 are closest,"
             f" except for {'; '.join(reasons)}. Use --to ctranslate2"
         )
