@@ -12,7 +12,7 @@ from transformer_plugin.training.time_left import TimeLeft
 def test_hours_at_the_speed_so_far(max_update, max_epoch, total):
     seconds = iter([100.0, 100.0 + 36, 100.0 + 2 * 36])
     left = TimeLeft(max_update, max_epoch, lambda: next(seconds))
-    left.updates_an_epoch = 50
+    left.updates_per_epoch = 50
     # gone on with after update 200; 10 updates take 36 s, so 1,000 an hour
     assert left.hours(201) is None
     assert left.hours(211) == pytest.approx((total - 211) / 1000)

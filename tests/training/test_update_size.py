@@ -23,7 +23,7 @@ def test_means_are_those_of_updates_made_by_hand(build, monkeypatch):
         lengths = [torch.tensor([int(side[i]) for i in pairs]) for side in (source, target)]
         flops = batch_flops(model, *lengths).item()
         sums.append((*(side.sum().item() for side in lengths), flops))
-    found = update_size(model, batches, source, target, batches_an_update=3)
+    found = update_size(model, batches, source, target, batches_per_update=3)
     assert found.updates == 3
     expected = [sum(column) / 3 for column in zip(*sums, strict=True)]
     assert [found.source_tokens, found.target_tokens, found.flops] == pytest.approx(expected)

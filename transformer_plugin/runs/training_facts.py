@@ -34,7 +34,7 @@ def training_facts(path: Path) -> dict[str, Any]:
     }
     if attempts:
         found |= {
-            "updates_an_epoch": attempts[-1].updates_an_epoch,
+            "updates_an_epoch": attempts[-1].updates_per_epoch,
             "tokens_per_update": _beside_the_papers(attempts[-1]),
             "flops": log.attempts.flops,
             "flops_per_update": attempts[-1].flops,

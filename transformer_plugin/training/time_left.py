@@ -16,7 +16,7 @@ class TimeLeft:
         clock: returns seconds.
 
     Attributes:
-        updates_an_epoch: to be set before ``hours`` is called.
+        updates_per_epoch: to be set before ``hours`` is called.
     """
 
     def __init__(
@@ -25,16 +25,16 @@ class TimeLeft:
         self._limits = max_update, max_epoch
         self._clock = clock
         self._first: tuple[int, float] | None = None
-        self.updates_an_epoch = 0
+        self.updates_per_epoch = 0
 
     def hours(self, update: int) -> float | None:
         """The estimate after ``update``; None after the first update, and without any limit."""
         max_update, max_epoch = self._limits
-        limits = [limit for limit in (max_update, max_epoch * self.updates_an_epoch) if limit > 0]
+        limits = [limit for limit in (max_update, max_epoch * self.updates_per_epoch) if limit > 0]
         if self._first is None:
             self._first = update, self._clock()
         first, since = self._first
         if update <= first or not limits:
             return None
-        an_update = (self._clock() - since) / (update - first)
-        return max(0, min(limits) - update) * an_update / 3600
+        seconds_per_update = (self._clock() - since) / (update - first)
+        return max(0, min(limits) - update) * seconds_per_update / 3600

@@ -55,7 +55,7 @@ class SafeTrainer(Trainer):
         if cfg.common.cpu:
             disable_trimming()
         self._faults = NumericFaults(self._folder, _option(task, "nonfinite_limit"))
-        self._said_update_size = False
+        self._logged_update_size = False
         self._position = DataPosition(self.data_parallel_world_size)
         self._divergence = DivergenceDetector(_option(task, "divergence_updates"))
         limits = cfg.optimization
@@ -137,20 +137,19 @@ class SafeTrainer(Trainer):
         """As in fairseq; the first call logs how many tokens an update holds."""
         batches = super().get_train_iterator(*args, **options)
         self._position.begin(len(getattr(batches, "frozen_batches", ())))
-        share = self.cfg.optimization.update_freq[0]
-        self._time_left.updates_an_epoch = -(-len(batches) // share)
-        if not self._said_update_size and self.data_parallel_rank == 0:
-            self._said_update_size = True
+        per_update = self.cfg.optimization.update_freq[0]
+        self._time_left.updates_per_epoch = -(-len(batches) // per_update)
+        if not self._logged_update_size and self.data_parallel_rank == 0:
+            self._logged_update_size = True
             self._log_update_size(batches)
         return batches
 
     def _log_update_size(self, batches: Any) -> None:
         model, data = self.get_model(), batches.dataset
         if isinstance(model, COUNTED) and getattr(data, "tgt_sizes", None) is not None:
-            share = self.data_parallel_world_size * self.cfg.optimization.update_freq[0]
-            found = update_size(
-                model, batches.frozen_batches, data.src_sizes, data.tgt_sizes, share
-            )
+            per_update = self.data_parallel_world_size * self.cfg.optimization.update_freq[0]
+            sizes = data.src_sizes, data.tgt_sizes
+            found = update_size(model, batches.frozen_batches, *sizes, per_update)
             log_update_size(found, str(self.cfg.model._name))
 
     def clip_grad_norm(self, clip_norm: float) -> Tensor:
@@ -216,7 +215,7 @@ class SafeTrainer(Trainer):
         loss, _sample_size, _log = self.get_criterion()(self.get_model().eval(), sample)
         return loss
 
-    def _diverged(self, why: str, sound_update: int) -> NoReturn:
+    def _diverged(self, why: str, good_update: int) -> NoReturn:
         common = self.cfg.common
         wider = wider_precision(common.fp16 or common.amp, common.bf16)
         advice = (
@@ -225,12 +224,12 @@ class SafeTrainer(Trainer):
         )
         if _option(self.task, "on_divergence") == "stop" or wider is None:
             wide = f", or train in {wider} (--on-divergence rollback)" if wider else ""
-            raise SystemExit(f"{advice}{wide}. Checkpoints up to update {sound_update} are good")
+            raise SystemExit(f"{advice}{wide}. Checkpoints up to update {good_update} are good")
         if self.data_parallel_world_size > 1:
             raise SystemExit(f"{advice}. Run again in {wider} on all processes")
         logger.warning(advice)
         try:
-            roll_back(self._folder, sound_update, wider, self._optimizer_in(wider), self._shapes())
+            roll_back(self._folder, good_update, wider, self._optimizer_in(wider), self._shapes())
         except ValueError as error:
             raise SystemExit(f"{advice}. No rollback: {error}") from None
 

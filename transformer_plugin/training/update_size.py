@@ -47,7 +47,7 @@ def update_size(
     batches: Sequence[Sequence[int]],
     source: np.ndarray,
     target: np.ndarray,
-    batches_an_update: int,
+    batches_per_update: int,
 ) -> UpdateSize:
     """The mean update of an epoch, counting end-of-sentence symbols.
 
@@ -56,9 +56,9 @@ def update_size(
         batches: indices of the sentence pairs in each batch.
         source: source length of every pair of the data, in tokens, ``[N]``.
         target: target length, ``[N]``.
-        batches_an_update: number of batches in an update, over all processes.
+        batches_per_update: number of batches in an update, over all processes.
     """
-    updates = -(-len(batches) // batches_an_update)
+    updates = -(-len(batches) // batches_per_update)
     pairs = np.concatenate([np.asarray(batch) for batch in batches])
     flops = 0.0
     for first in range(0, len(pairs), _CHUNK):

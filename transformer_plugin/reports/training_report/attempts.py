@@ -29,7 +29,7 @@ class Attempt:
     source_tokens: int
     target_tokens: int
     flops: float
-    updates_an_epoch: int
+    updates_per_epoch: int
 
 
 @dataclass
