@@ -82,15 +82,15 @@ def compared(gold: Tree, found: Tree | None) -> Counts:
         ValueError: the trees have different words.
     """
     leaves = list(_leaves(gold))
-    counts = _counting(leaves)
-    ours = _brackets(gold, counts)
+    counted = _counted(leaves)
+    ours = _brackets(gold, counted)
     theirs: Counter[Bracket] = Counter()
     right_tags = 0
     if found is not None:
         if found.leaves() != gold.leaves():
             raise ValueError("the trees are of different sentences")
-        theirs = _brackets(found, counts)
-        pairs = zip(leaves, _leaves(found), counts, strict=True)
+        theirs = _brackets(found, counted)
+        pairs = zip(leaves, _leaves(found), counted, strict=True)
         right_tags = sum(_same(a.label()) == _same(b.label()) for a, b, word in pairs if word)
     return Counts(
         matched=(ours & theirs).total(),
@@ -98,7 +98,7 @@ def compared(gold: Tree, found: Tree | None) -> Counts:
         found=theirs.total(),
         sentences=1,
         complete=int(found is not None and ours == theirs),
-        words=sum(counts),
+        words=sum(counted),
         right_tags=right_tags,
     )
 
@@ -110,8 +110,8 @@ def right_branching(gold: Sequence[Tree]) -> Counts:
     sentences = []
     labels: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     for tree in gold:
-        counts = _counting(_leaves(tree))
-        brackets, end = _brackets(tree, counts), sum(counts)
+        counted = _counted(_leaves(tree))
+        brackets, end = _brackets(tree, counted), sum(counted)
         sentences.append((brackets, end))
         for (label, start, stop), number in brackets.items():
             if stop == end:
@@ -131,8 +131,8 @@ def right_branching(gold: Sequence[Tree]) -> Counts:
     return total
 
 
-def _counting(leaves: Iterable[Tree]) -> list[bool]:
-    """For each word whether it counts: it is not punctuation."""
+def _counted(leaves: Iterable[Tree]) -> list[bool]:
+    """Whether each word counts: whether it is not punctuation."""
     return [leaf.label() not in DELETED for leaf in leaves]
 
 
@@ -144,10 +144,10 @@ def _same(label: str) -> str:
     return EQUAL.get(label, label)
 
 
-def _brackets(tree: Tree, counts: Sequence[bool]) -> Counter[Bracket]:
-    """The brackets and their number; ``counts`` tells which words are not punctuation."""
+def _brackets(tree: Tree, counted: Sequence[bool]) -> Counter[Bracket]:
+    """The brackets and their number; ``counted`` is the result of ``_counted``."""
     found: Counter[Bracket] = Counter()
-    words = iter(counts)
+    words = iter(counted)
     place = 0
 
     def visit(node: Tree) -> None:
