@@ -44,8 +44,8 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
         num_layers: int,
         max_positions: int,
     ) -> None:
-        numbers = (output_projection, shape, num_layers)
-        super().__init__(embed_tokens, embed_positions, *numbers, dictionary=dictionary)
+        arguments = (embed_tokens, embed_positions, output_projection, shape, num_layers)
+        super().__init__(*arguments, dictionary=dictionary)
         self.longest = max_positions
 
     def forward(  # type: ignore[override]
@@ -80,7 +80,10 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
         if encoder_out is None:
             raise ValueError("the decoder needs the encoder's output")
         if incremental_state is not None and (alignment_layer, alignment_heads) != (None, None):
-            raise ValueError("alignment_layer and alignment_heads need all positions at once")
+            raise ValueError(
+                "alignment_layer and alignment_heads need all positions at once: omit"
+                " incremental_state"
+            )
         memory = encoder_out["encoder_out"][0].transpose(0, 1)  # [S, B, D] -> [B, S, D]
         mask = encoder_out["encoder_padding_mask"][0]
         memory_packing = Packing.of_lengths((~mask).sum(dim=1), mask.size(1))

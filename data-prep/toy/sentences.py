@@ -39,7 +39,7 @@ def random_sentence(chance: Chance) -> Sentence:
     if kind < 78:
         return _attempt(chance)
     if kind < 88:
-        return _about_a_relative(chance)
+        return _with_relative_clause(chance)
     return _question(chance)
 
 
@@ -78,7 +78,7 @@ def _attempt(chance: Chance) -> Attempt:
     return Attempt(main, with_objects(chance, Clause(main.subject, verb)))
 
 
-def _about_a_relative(chance: Chance) -> Statement:
+def _with_relative_clause(chance: Chance) -> Statement:
     """The man who sings is tired; the book that he reads is old."""
     noun = chance.pick(NOUNS)
     plural = chance.happens(25)

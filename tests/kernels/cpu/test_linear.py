@@ -27,7 +27,7 @@ def dtype(request, monkeypatch):
     """Of the tensors, on a processor that multiplies them in some type: their own by oneDNN."""
     kept, multiplied = request.param
     by_onednn = kept == multiplied
-    if by_onednn and not (onednn._is_at_hand() and (kept == FP32 or onednn._has_bf16())):
+    if by_onednn and not (onednn._is_available() and (kept == FP32 or onednn._has_bf16())):
         pytest.skip("no oneDNN with this type for this processor")
     monkeypatch.setattr(processor, "has_fast_bf16", lambda: multiplied == BF16)
     monkeypatch.setattr(processor, "has_slow_mkl", lambda: kept == FP32)

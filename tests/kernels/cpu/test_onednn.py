@@ -19,7 +19,7 @@ def processor(monkeypatch):
 
     def make(bf16_faster=False, bf16=True, float32=False):
         monkeypatch.setattr(module, "has_fast_bf16", lambda: bf16_faster)
-        monkeypatch.setattr(onednn, "_is_at_hand", lambda: True)
+        monkeypatch.setattr(onednn, "_is_available", lambda: True)
         monkeypatch.setattr(onednn, "_has_bf16", lambda: bf16)
         monkeypatch.setattr(module, "has_slow_mkl", lambda: float32)
 
@@ -51,7 +51,7 @@ def test_what_is_multiplied(processor, dtype, kind, expected):
 @pytest.mark.parametrize("dtype", [BF16, FP32, torch.int8])
 def test_torch_without_onednn(monkeypatch, dtype):
     """Its operators are not even there to be asked what they support."""
-    for asked in (onednn._is_at_hand, onednn._has_bf16, onednn._has_int8):
+    for asked in (onednn._is_available, onednn._has_bf16, onednn._has_int8):
         monkeypatch.setattr(onednn, asked.__name__, asked.__wrapped__)  # not cached
     monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace())
     monkeypatch.setattr(torch.ops, "onednn", SimpleNamespace())
@@ -60,7 +60,7 @@ def test_torch_without_onednn(monkeypatch, dtype):
     assert dtype == torch.int8 or not multiplies(matrix)
 
 
-@pytest.mark.skipif(not onednn._is_at_hand(), reason="torch without oneDNN")
+@pytest.mark.skipif(not onednn._is_available(), reason="torch without oneDNN")
 @pytest.mark.parametrize("transposed", [False, True])
 def test_float32_products(processor, transposed):
     processor(float32=True)

@@ -17,7 +17,7 @@ ROW_MULTIPLE = 32
 
 def multiplies(matrix: Tensor) -> bool:
     """Whether oneDNN should compute products with ``matrix``."""
-    if matrix.device.type != "cpu" or not _is_at_hand():
+    if matrix.device.type != "cpu" or not _is_available():
         return False
     wanted = product_type(matrix)
     return (wanted == torch.bfloat16 and _has_bf16()) or (
@@ -27,7 +27,7 @@ def multiplies(matrix: Tensor) -> bool:
 
 def packs(matrix: Tensor) -> bool:
     """Whether oneDNN multiplies faster by ``matrix`` once it is packed."""
-    if matrix.device.type != "cpu" or not _is_at_hand():
+    if matrix.device.type != "cpu" or not _is_available():
         return False
     has_type = {torch.float32: True, torch.bfloat16: _has_bf16(), torch.int8: _has_int8()}
     return has_type.get(matrix.dtype, False)
@@ -67,7 +67,7 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -
 
 
 @functools.cache
-def _is_at_hand() -> bool:
+def _is_available() -> bool:
     return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 

@@ -209,6 +209,6 @@ def _is_on_gpu(ended: Tensor) -> bool:
 
 
 @kernel(may_have_ended, _is_on_gpu)
-def without_asking(ended: Tensor) -> bool:
+def assume_ended(ended: Tensor) -> bool:
     """See ``may_have_ended``; the host does not wait for the GPU's result."""
     return True

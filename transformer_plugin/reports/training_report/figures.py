@@ -74,7 +74,7 @@ CHARTS = (
 
 
 @dataclass
-class Drawn:
+class RenderedFigure:
     """A figure as SVG, for the page, and as PNG, for other uses.
 
     Attributes:
@@ -103,7 +103,7 @@ class Line(NamedTuple):
     of_valid: bool
 
 
-def draw(runs: list[Run]) -> tuple[list[Drawn], list[str]]:
+def draw(runs: list[Run]) -> tuple[list[RenderedFigure], list[str]]:
     """The figures of these runs; and a line for each missing figure, with the reason."""
     drawn, absent = [], []
     for chart in CHARTS:
@@ -214,7 +214,9 @@ def _bars(axes: Axes, runs: list[Run]) -> None:
     axes.legend(fontsize=9, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
-def _drawn(name: str, title: str, plot: Callable[[Axes], None], height: float = 3.0) -> Drawn:
+def _drawn(
+    name: str, title: str, plot: Callable[[Axes], None], height: float = 3.0
+) -> RenderedFigure:
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
         figure = Figure(figsize=(4.8, height), layout="constrained")
         axes = figure.subplots()
@@ -229,4 +231,4 @@ def _drawn(name: str, title: str, plot: Callable[[Axes], None], height: float = 
         }
         figure.savefig(pixels, format="png", dpi=160, transparent=False, facecolor="white")
     svg = vector.getvalue().replace(_INK, "currentColor")
-    return Drawn(name, title, svg[svg.index("<svg") :], pixels.getvalue(), pointer=pointer)
+    return RenderedFigure(name, title, svg[svg.index("<svg") :], pixels.getvalue(), pointer=pointer)

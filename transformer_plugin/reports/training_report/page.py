@@ -16,7 +16,7 @@ from ...scoring.compare import TITLES, rows, title
 from ...scoring.significance import METRICS
 from ...single_page import inlined
 from .breakdown import FrequencyGroup, LengthGroup, by_frequency, by_length
-from .figures import Drawn
+from .figures import RenderedFigure
 from .phases import PHASES
 from .results import headline, results, share, state
 from .run import Checkpoint, Run
@@ -27,7 +27,7 @@ from .word_differences import differences
 _TEMPLATE = Path(__file__).with_name("template")
 
 
-class Compared(NamedTuple):
+class MetricComparison(NamedTuple):
     """Scores by one metric: the rows of ``scoring.compare``, and what they mean in words."""
 
     title: str
@@ -50,7 +50,7 @@ class Breakdown(NamedTuple):
 
 def render(
     runs: list[Run],
-    figures: list[Drawn],
+    figures: list[RenderedFigure],
     absent: list[str],
     comparison: dict[str, Any] | None,
     now: datetime,
@@ -97,9 +97,9 @@ def render(
     return inlined(html, _TEMPLATE)
 
 
-def _compared(comparison: dict[str, Any]) -> list[Compared]:
+def _compared(comparison: dict[str, Any]) -> list[MetricComparison]:
     return [
-        Compared(
+        MetricComparison(
             title(comparison, metric), rows(comparison, metric), _conclusions(comparison, metric)
         )
         for metric in METRICS
