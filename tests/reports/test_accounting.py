@@ -108,14 +108,14 @@ def test_command_prints_one_object(capsys, arch, pair, run, paper):
 def test_the_paper_gives_no_time_for_table_3(capsys):
     found = json.loads(output_of(capsys, "--arch", "vaswani_table3_a1", "--json"))
     assert found["paper_training_flops"] is None
-    assert "states no time" in output_of(capsys, "--arch", "vaswani_table3_a1")
+    assert "states no training time" in output_of(capsys, "--arch", "vaswani_table3_a1")
 
 
 def test_table_2_in_the_papers_way_equals_the_paper(capsys):
     lines = output_of(capsys, "--table", "2").splitlines()
     (base,) = (line.split() for line in lines if line.startswith("Transformer (base)"))
     (big,) = (line.split() for line in lines if line.startswith("Transformer (big)"))
-    # BLEU and printed FLOPs of both pairs, then for each pair the paper's way and counted
+    # BLEU and printed FLOPs of both pairs, then for each pair the paper's estimate and counted
     assert base[2:6] == ["27.3", "3.3e18", "38.1", "3.3e18"] and base[6::2] == ["3.3e18"] * 2
     assert big[2:6] == ["28.4", "2.3e19", "41.8", "2.3e19"] and big[6::2] == ["2.3e19"] * 2
     rows = json.loads(output_of(capsys, "--table", "2", "--json"))["rows"]

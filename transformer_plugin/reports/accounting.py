@@ -148,7 +148,7 @@ def _print_account(found: Account) -> None:
     print(f"{found.arch}: {', '.join(f'{k} {v}' for k, v in vars(found.shape).items())}")
     print(f"parameters                {found.parameters:,}, vocabulary {found.vocab:,}")
     print(
-        f"FLOPs a pair of tokens    {found.flops_per_token_pair:.3e} counted, training,"
+        f"FLOPs per token pair      {found.flops_per_token_pair:.3e} counted, training,"
         f" sentences of {found.length} tokens"
     )
     print(
@@ -157,12 +157,12 @@ def _print_account(found: Account) -> None:
     )
     if found.paper_training_flops and found.paper_flops_per_token_pair:
         print(
-            f"in the paper's way        {found.paper_flops_per_token_pair:.1e} and"
+            f"by the paper's estimate   {found.paper_flops_per_token_pair:.1e} and"
             f" {found.paper_training_flops:.1e}: {run.seconds / 3600:g} h x {GPUS} GPUs x 9.5"
             " TFLOPS"
         )
     else:
-        print("in the paper's way        unknown: the paper states no time for it")
+        print("by the paper's estimate   unknown: the paper states no training time for it")
 
 
 def _positive(text: str) -> int:
