@@ -75,7 +75,7 @@ def write_splits(
     files: dict[str, list[Path]], style: str, substitutions: int, source: str, target: str,
     folder: Path,
 ) -> None:  # fmt: skip
-    """Fill `folder`."""
+    """Write the texts of each split, and the trees of valid and test, to `folder`."""
     from text.substitution import with_substitutions
 
     for split, paths in files.items():
@@ -99,11 +99,11 @@ def main() -> None:
                         " (default %(default)s)")  # fmt: skip
     parser.add_argument("--target", default="tree", help="of the trees' side (default %(default)s)")
     parser.add_argument("--substitutions", type=int, default=0, metavar="N",
-                        help="follow train by N variants of each sentence, with constituents"
+                        help="add N variants of each sentence to train, with constituents"
                         " replaced by others of the same label (default %(default)s)")  # fmt: skip
     args = parser.parse_args()
     if args.substitutions < 0:
-        raise BadInput(f"--substitutions is {args.substitutions}: expected a number from 0 on")
+        raise BadInput(f"--substitutions is {args.substitutions}: expected 0 or more")
     check_languages(args.source, args.target)
     manifest = read_treebank(args.treebank)
     try:

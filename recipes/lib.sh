@@ -109,7 +109,7 @@ load_experiment() {
     [[ $SUBWORDS =~ ^(sentencepiece|moses-bpe)$ ]] ||
         die "SUBWORDS is '$SUBWORDS': expected sentencepiece or moses-bpe"
     switches LOWERCASE DRY_RUN VERBOSE
-    expect '(train|valid|test)[0-9]*' 'train, valid or test, or one of several, as test1' EVALUATE
+    expect '(train|valid|test)[0-9]*' 'train, valid or test, or one of several, such as test1' EVALUATE
     positive AVERAGE ${SAVE_UPDATES:+SAVE_UPDATES} BEAM
     decimals ALPHA
     : "${SEEDS:=}"  # as "1 2 3": a run for each, in RUN_DIR/seeds/seed1 and so on
@@ -149,8 +149,8 @@ expect() {
     done
 }
 
-# Each takes the names of variables. Arithmetic of the shell would run commands within anything but a
-# whole number.
+# Each takes the names of variables. They are checked because the shell's arithmetic would run commands
+# in a value that is not a whole number.
 whole_numbers() { expect '(0|[1-9][0-9]{0,14})' 'a whole number' "$@"; }
 switches() { expect '[01]' '0 or 1' "$@"; }
 decimals() { expect '-?([0-9]+\.?|[0-9]*\.[0-9]+)([eE][-+]?[0-9]+)?' 'a number' "$@"; }

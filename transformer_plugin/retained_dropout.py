@@ -35,7 +35,7 @@ def retain_dropout(model: nn.Module, modules: str | None = None) -> None:
     for name in chosen:
         if name not in parts:
             raise Refusal(
-                f"--retain-dropout-modules: there is no '{name}': expected some of"
+                f"--retain-dropout-modules: there is no '{name}': expected one or more of"
                 f" {', '.join(parts)}"
             )
         for module in parts[name]:

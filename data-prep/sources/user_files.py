@@ -34,8 +34,8 @@ def resolve(prefixes: str, split: str, language: str) -> list[Path]:
         plain, packed = Path(f"{prefix}.{language}"), Path(f"{prefix}.{language}.gz")
         if not plain.is_file() and not packed.is_file():
             raise BadInput(
-                f"there is neither {plain} nor {packed}: of {split}, give the name without "
-                f".{language}, as own/{split} for own/{split}.{language}"
+                f"there is neither {plain} nor {packed}: give --{split} the name without "
+                f".{language}, for example own/{split} for own/{split}.{language}"
             )
         paths.append(plain if plain.is_file() else packed)
     return paths
@@ -60,7 +60,9 @@ def blocks(path: Path) -> Iterator[bytes]:
                     yield rest
                     rest = b""
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise BadInput(f"{path} is truncated or not a gzip file ({error})") from None
+            raise BadInput(
+                f"{path} is truncated or not a gzip file ({error}): compress the text again"
+            ) from None
         if rest:
             yield rest
 

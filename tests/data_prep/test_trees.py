@@ -105,7 +105,7 @@ def test_what_is_wrong_is_named_and_nothing_is_left(wsj, refused, tmp_path):
         assert not (tmp_path / "raw").exists()
         return message
 
-    assert "expected a number from 0 on" in said("wsj", "--input", wsj, "--substitutions", "-1")
+    assert "expected 0 or more" in said("wsj", "--input", wsj, "--substitutions", "-1")
     assert "expected gum, icepahc, wsj" in said("ptb", "--input", wsj)
     assert "does not exist" in said("wsj", "--input", tmp_path / "nothing")
     assert "no files of train (*.psd)" in said("icepahc", "--input", wsj)

@@ -58,7 +58,7 @@ def test_dropout_is_retained_in_the_parts_that_are_named(scores, name):
 
 def test_an_unknown_part_is_named(build):
     model = build()
-    with pytest.raises(Refusal, match=f"'LSTM': expected some of .*{PARTS[0]}"):
+    with pytest.raises(Refusal, match=f"'LSTM': expected one or more of .*{PARTS[0]}"):
         model.make_generation_fast_(retain_dropout=True, retain_dropout_modules="LSTM")
     assert not is_random(model)
 

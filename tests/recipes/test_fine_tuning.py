@@ -88,7 +88,7 @@ def test_a_model_of_another_kind_is_refused(base):
     state = load(base / "checkpoints/averaged.pt")
     own = dict(state["cfg"]["model"])
     check_model("base.pt", state, own | {"dropout": 0.7, "_name": "vaswani_base"})
-    with pytest.raises(CheckpointError, match="its model has num_heads 4, and not num_h"):
+    with pytest.raises(CheckpointError, match="its model has num_heads 4, not num_h"):
         check_model("base.pt", state, own | {"num_heads": 8})
 
 
@@ -96,7 +96,9 @@ def test_a_run_of_fairseqs_task_that_is_continued_must_fine_tune(base, tmp_path)
     shutil.copy(base / "checkpoints/checkpoint_last.pt", tmp_path)
     flags = ("--finetune-from-model", base / "checkpoints/averaged.pt", "--task", "translation")
     done = train(base / "data-bin", tmp_path, *flags, status=1)
-    assert f"{tmp_path}/checkpoint_last.pt: would be continued, and did not" in last_line(done)
+    assert f"{tmp_path}/checkpoint_last.pt: this run would be resumed, but it did not" in last_line(
+        done
+    )
 
 
 @pytest.mark.slow

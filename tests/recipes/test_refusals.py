@@ -51,7 +51,7 @@ def test_training_from_a_checkpoint_of_another_shape(small_data, tmp_path):
     train(small_data / "data-bin", tmp_path, "--max-update", "1")
     message = said(train(small_data / "data-bin", tmp_path, "--d-ff", "64", status=1))
     assert f"{tmp_path}/checkpoint_last.pt: its model has d_ff " in message
-    assert ", and not d_ff 64: give ARCH, or --arch, and flags as they were" in message
+    assert ", not d_ff 64: give the same --arch (ARCH of a recipe) and flags" in message
 
 
 def test_decoding_data_of_another_dictionary(small_data, other_data, tmp_path):

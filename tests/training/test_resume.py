@@ -114,14 +114,14 @@ def test_other_batches_go_on_at_the_same_share_of_the_epoch(toy, tmp_path, whole
     smaller = ("--max-tokens", 600, "--max-epoch", 1)
     log = train(toy, tmp_path / "same", 1, *smaller)
     (read, now, before, then), *more = re.findall(
-        r"goes on after batch (\d+) of (\d+), .* after batch (\d+) of (\d+)", log
+        r"resumes after batch (\d+) of (\d+), .* after batch (\d+) of (\d+)", log
     )
     assert not more and (int(before), int(then)) == (epoch // 2, epoch) and int(now) > epoch
     assert int(read) == epoch // 2 * int(now) // epoch
     assert updates(tmp_path / "same") == epoch // 2 + int(now) - int(read)
 
     log = train(toy, tmp_path / "anew", 1, *smaller, "--reset-dataloader")
-    assert "goes on after batch" not in log
+    assert "resumes after batch" not in log
     assert updates(tmp_path / "anew") == epoch // 2 + int(now)
 
 

@@ -71,8 +71,8 @@ def last_checkpoints(
         raise CheckpointError(
             f"{shown_path(folder)}: the run no longer saves checkpoints by {by}:"
             f" {found[-1].path.name} is of update {found[-1].updates}, checkpoint_last.pt of"
-            f" {last.updates}; average those by {other}: --by {other}, or SAVE_UPDATES as in"
-            " training"
+            f" {last.updates}; average those by {other}: --by {other}, or SAVE_UPDATES of a recipe"
+            " as in training"
         )
     interval = _setting((last or found[-1]).header, _INTERVALS[by]) if last or found else None
     numbered = {saved.updates if by == "updates" else saved.epoch: saved.path for saved in found}

@@ -49,7 +49,7 @@ class DataPosition:
         position = read * batches // before["batches"]
         before["iterations_in_epoch"] = position // self.processes
         logger.info(
-            "the epoch goes on after batch %d of %d, for %d processes: the checkpoint was saved"
+            "the epoch resumes after batch %d of %d, for %d processes: the checkpoint was saved"
             " after batch %d of %d, by %d",
             *(position, batches, self.processes, read, before["batches"], before["processes"]),
         )

@@ -100,8 +100,8 @@ def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> 
         theirs = ", ".join(f"{name} {base[name]}" for name in differ)
         ours = ", ".join(f"{name} {own[name]}" for name in differ)
         raise CheckpointError(
-            f"{path}: its model has {theirs}, and not {ours}: give ARCH, or --arch, and flags as"
-            " they were, or start anew in another folder (RUNS, or --save-dir)"
+            f"{path}: its model has {theirs}, not {ours}: give the same --arch (ARCH of a recipe)"
+            " and flags, or start a new run in another --save-dir (RUNS of a recipe)"
         )
 
 
@@ -158,6 +158,6 @@ def check_origin(path: str, state: Mapping[str, Any], base: str) -> None:
     settings = (state.get("cfg") or {}).get("checkpoint") or {}
     if settings.get("finetune_from_model") is None:
         raise CheckpointError(
-            f"{path}: would be continued, and did not start from {base}: give the run another"
-            " --save-dir, or RUNS of the recipes"
+            f"{path}: this run would be resumed, but it did not start from {base}: give another"
+            " --save-dir (RUNS of a recipe)"
         )

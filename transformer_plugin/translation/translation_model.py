@@ -222,7 +222,7 @@ def load(
     run = Path(run)
     if not run.is_dir():
         raise FileNotFoundError(
-            f"{run}: no such folder; expected one that recipes/run.sh has written, as runs/toy"
+            f"{run}: no such folder; expected one that recipes/run.sh has written, such as runs/toy"
         )
     path = checkpoint or run / "checkpoints" / "averaged.pt"
     args = arguments_of(data or run, path, cpu=cpu, decode_precision=precision)

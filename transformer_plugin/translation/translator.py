@@ -133,7 +133,9 @@ class Translator:
         if number < 1:
             raise ValueError(f"{number} translations of each sentence: expected at least 1")
         if prefixes is not None and len(prefixes) != len(sentences):
-            raise ValueError(f"{len(sentences)} sentences, {len(prefixes)} prefixes")
+            raise ValueError(
+                f"{len(sentences)} sentences, {len(prefixes)} prefixes: expected one for each"
+            )
         read = [self.read(sentence) for sentence in sentences]
         beginnings = [self.target_subwords.split(prefix) for prefix in prefixes or ()]
         flat = [part for parts in read for part in parts]
