@@ -177,7 +177,7 @@ def main() -> None:
         help="ratio of words of the longer to the shorter side (default %(default)s)",
     )
     parser.add_argument("--moses", action="store_true", help="normalise punctuation and tokenise")
-    parser.add_argument("--lowercase", action="store_true")
+    parser.add_argument("--lowercase", action="store_true", help="convert the text to lower case")
     parser.add_argument(
         "--workers", type=int, default=all_cores(), help="processes (default: one per core)"
     )

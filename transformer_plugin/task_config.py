@@ -57,7 +57,7 @@ class VaswaniTranslationConfig(TranslationConfig):
     )
     only_trees: bool = field(
         default=False,
-        metadata={"help": "of a parser (6.3): search only trees of the sentence"},
+        metadata={"help": "for a parser (6.3): search only for trees of the sentence"},
     )
     decode_precision: Optional[DecodePrecision] = field(
         default=None,

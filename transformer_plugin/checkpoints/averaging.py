@@ -155,14 +155,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--inputs", nargs="+", metavar="FILE", help="the checkpoints to average")
     which.add_argument("--last", type=int, metavar="N", help="the last N of --checkpoints")
     parser.add_argument("--checkpoints", metavar="DIR", help="folder of a run's checkpoints")
-    parser.add_argument("--by", choices=KINDS, default="epochs", help="default: epochs")
+    parser.add_argument(
+        "--by",
+        choices=KINDS,
+        default="epochs",
+        help="kind of checkpoints that --last takes (default: epochs)",
+    )
     parser.add_argument(
         "--allow-fewer", action="store_true", help="if there are fewer than N, average all of them"
     )
     parser.add_argument(
         "--ema", action="store_true", help="average the moving averages of --store-ema"
     )
-    parser.add_argument("--output", required=True, metavar="FILE")
+    parser.add_argument("--output", required=True, metavar="FILE", help="checkpoint to write")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         " line, as recipes/generate.sh writes them")  # fmt: skip
     parser.add_argument("--gold", type=Path, required=True, help="trees in brackets, of the same"
                         " sentences, as data-prep/trees.py writes them")  # fmt: skip
-    parser.add_argument("--set", help="the set of the gold trees, as test: others are refused")
+    parser.add_argument(
+        "--set", help="set of the gold trees, such as test; outputs for another set are refused"
+    )
     parser.add_argument("--output", type=Path, required=True, help="score.json")
 
 

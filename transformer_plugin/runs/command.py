@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stages.add_argument("--experiment", required=True)
     stages.add_argument("--run", type=Path, required=True, help="folder of the run")
     stages.add_argument("--data", type=Path, required=True, help="folder of raw/ ... data-bin/")
-    stages.add_argument("--node-rank", type=int, default=0, help="number of this machine")
+    stages.add_argument("--node-rank", type=int, default=0, help="number of this machine, from 0")
     stages.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
     stages.add_argument("--summary", action="store_true", help="end with scores and samples")
     stages.add_argument("plan", nargs=argparse.REMAINDER, help="see runs/plan.py")

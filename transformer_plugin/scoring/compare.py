@@ -21,14 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "runs", type=Path, nargs="+", metavar="RUN", help="folder of a scored run, or of the"
         " runs of several seeds, or a file of translations; the first is the baseline"
     )  # fmt: skip
-    parser.add_argument("--seeds", type=int, nargs="+", default=[], metavar="SEED", help="of each"
-                        " RUN only these seeds; default: all, or the run itself")  # fmt: skip
+    parser.add_argument("--seeds", type=int, nargs="+", default=[], metavar="SEED", help="only"
+                        " these seeds of each RUN; default: all, or the run itself")  # fmt: skip
     parser.add_argument("--reference", type=Path, help="default: the one in the runs' score.json")
     parser.add_argument("--lowercase", action="store_true", help="ignore case; only for files")
     parser.add_argument("--test", choices=[*TESTS, "both"], default="both", help="paired bootstrap"
                         " and approximate randomisation (default both)")  # fmt: skip
-    parser.add_argument("--samples", type=int, default=0, help="per test (default:"
-                        " sacrebleu's 1,000 resamples and 10,000 trials)")  # fmt: skip
+    parser.add_argument("--samples", type=int, default=0, help="of each test"
+                        " (default: sacrebleu's 1,000 resamples and 10,000 trials)")  # fmt: skip
     parser.add_argument("--output", type=Path, metavar="FILE.json", help="write figures as JSON")
 
 

@@ -51,7 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hypotheses", type=Path, required=True, help="one translation per line")
     parser.add_argument("--reference", type=Path, required=True, help="one reference per line")
     parser.add_argument("--output", type=Path, required=True, help="score.json")
-    parser.add_argument("--set", help="the set of the reference, as test: others are refused")
+    parser.add_argument(
+        "--set", help="set of the reference, such as test; translations of another set are refused"
+    )
     parser.add_argument("--language", default="de", help="language of the translations, for Moses")
     parser.add_argument("--lowercase", action="store_true", help="ignore case")
     parser.add_argument(
@@ -59,7 +61,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--comet-python", type=Path, metavar="PYTHON", help="also COMET, with the"
                         " Python of an environment that has it; needs --source")  # fmt: skip
-    parser.add_argument("--comet-model", default=MODEL, help="(default %(default)s)")
+    parser.add_argument(
+        "--comet-model",
+        default=MODEL,
+        help="a name on Hugging Face or a file (default %(default)s)",
+    )
     parser.add_argument("--source", type=Path, help="for COMET: one source sentence per line")
     parser.add_argument("--all", action="store_true", help="all variants of BLEU")
 

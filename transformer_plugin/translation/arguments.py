@@ -94,7 +94,9 @@ def add_n_best_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--temperature", type=float, default=1.0, help="divides the logits (default %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=1, help="of --sampling (default %(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed for --sampling (default %(default)s)"
+    )
     parser.add_argument(
         "--prefix",
         action="store_true",

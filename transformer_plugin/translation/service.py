@@ -39,10 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=32_768,
         metavar="BYTES",
-        help="limit of a request (default %(default)s)",
+        help="largest request (default %(default)s)",
     )
     parser.add_argument(
-        "--max-lines", type=int, default=100, help="limit of a request (default %(default)s)"
+        "--max-lines", type=int, default=100, help="most lines of a request (default %(default)s)"
     )
     parser.add_argument(
         "--queue",
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=10.0,
         metavar="SECONDS",
-        help="limit for a client to send a request (default %(default)g)",
+        help="time for a client to send a request (default %(default)g)",
     )
 
 

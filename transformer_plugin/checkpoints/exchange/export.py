@@ -17,7 +17,7 @@ from .equations_check import check_equations, print_if_own
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin export``."""
     parser.add_argument("input", metavar="IN.pt", help="a checkpoint, the plugin's or stock")
-    parser.add_argument("output", metavar="OUT-DIR")
+    parser.add_argument("output", metavar="OUT-DIR", help="folder to write")
     parser.add_argument("--data", required=True, metavar="DATA-BIN", help="has dict.LANGUAGE.txt")
     parser.add_argument("--to", choices=("ctranslate2", "huggingface"), required=True)
     parser.add_argument(

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="I",
         help="sentences of the data, numbered as in fairseq-generate",
     )
-    parser.add_argument("--split", default="test", help="of the data (default: %(default)s)")
+    parser.add_argument("--split", default="test", help="split of the data (default: %(default)s)")
     parser.add_argument(
         "--longest",
         type=int,
@@ -62,14 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KIND:LAYER:HEADS[:WORD]",
-        help="SVG and PNG beside the report: encoder:5:all, encoder:5:5,6:its",
+        help="SVG and PNG beside the report, for example encoder:5:all or encoder:5:5,6:its",
     )
     parser.add_argument(
         "--figure-sentence",
         type=int,
         default=1,
         metavar="N",
-        help="for the figures, from 1 (default: %(default)s)",
+        help="number of the sentence to draw, from 1 (default: %(default)s)",
     )
 
 
