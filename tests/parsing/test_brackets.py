@@ -164,7 +164,7 @@ def test_the_report_has_the_scores(tmp_path):
     rows = dict(re.findall(r'<th scope="row">([^<]*)</th><td>([^<]*)</td></tr>', page))
     expected = {"F1": "93.33", "precision": "100.00", "recall": "87.50",
                 "complete match": "87.50", "tagging accuracy": "87.50",
-                "outputs that are no tree": "12.5 % (1 of 8)",
+                "outputs that are not trees": "12.5 % (1 of 8)",
                 "F1 with these repaired": "100.00"}  # fmt: skip
     assert expected.items() <= rows.items() and "BLEU" not in "".join(rows)
 

@@ -34,7 +34,7 @@ def test_a_running_and_broken_run_beside_the_whole_one(watched, log, tmp_path, c
     score = json.loads((watched.folder / "score.json").read_text())
     assert rows["BLEU"] == ["–", f"{score['bleu']:.2f}"]
     assert "a comparison of scores: " in text
-    assert "not ended: " in text and re.search(r"left at its speed", text)
+    assert "not ended: " in text and re.search(r"left at this speed", text)
     printed = capsys.readouterr().out
     assert "unreadable lines in the log: 2" in printed
     assert f"no score yet: {running / 'score.json'}" in printed

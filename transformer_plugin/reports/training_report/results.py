@@ -41,7 +41,7 @@ def state(run: Run, now: datetime) -> str:
     if log.last is not None:
         text += f"; the log's last entry is {duration((now - log.last).total_seconds())} old"
     left = log.seconds_left()
-    return f"not ended: {text}" + (f"; {duration(left)} left at its speed" if left else "")
+    return f"not ended: {text}" + (f"; {duration(left)} left at this speed" if left else "")
 
 
 def duration(seconds: float) -> str:
@@ -81,7 +81,7 @@ def _no_tree(scores: dict[str, Any]) -> float:
     return 100 * scores["no_tree"] / scores["sentences"]
 
 
-def _outputs_that_are_no_tree(run: Run) -> str:
+def _outputs_that_are_not_trees(run: Run) -> str:
     scores = run.scores or {}
     if "no_tree" not in scores:
         return _NONE
@@ -124,7 +124,7 @@ _RESULTS: tuple[tuple[str, Callable[[Run], str]], ...] = (
     ("recall", _score("recall")),
     ("complete match", _score("complete_match")),
     ("tagging accuracy", _score("tagging")),
-    ("outputs that are no tree", _outputs_that_are_no_tree),
+    ("outputs that are not trees", _outputs_that_are_not_trees),
     ("F1 with these repaired", _repaired_f1),
     ("best loss on valid", _of_valid("loss")),
     ("best perplexity on valid", _of_valid("ppl")),
