@@ -6,7 +6,7 @@ moses-bpe      subword-nmt's BPE of --merges merges, on text that clean.py --mos
                tokenised, as in the literature: joint.codes, joint.vocab
 words          none: every word of the text is one symbol: joint.vocab
 
-With --copy nothing is learnt: the subword model of another run is copied, for use with its model.
+With --copy nothing is learnt: the subword model of another run is copied, to fine-tune its model.
 """
 
 from __future__ import annotations

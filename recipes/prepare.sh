@@ -17,7 +17,7 @@ needs SOURCE TARGET
 : "${VARIANT:=}"                # of the corpus; empty: its first
 : "${VOCAB_SIZE:=37000}"        # joint pieces of sentencepiece; section 5.1 of the paper
 : "${MERGES:=32000}"            # joint merges of moses-bpe
-: "${WORKERS:=}"                # processes; empty: one a core
+: "${WORKERS:=}"                # processes; empty: one per core
 : "${TRAIN:=}" "${VALID:=}" "${TEST:=}" "${DATA_MIRROR:=}"  # see above
 case $SUBWORDS in
     sentencepiece) defaults=(250 1.5) form=() ;;

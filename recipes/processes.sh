@@ -10,9 +10,10 @@
 : "${MASTER_ADDR:=127.0.0.1}" "${MASTER_PORT:=29500}"  # of the first machine, for torch.distributed
 : "${LAUNCHER:=torchrun}"  # or srun, within a Slurm job
 
-# choose_batch: set MAX_TOKENS to 4,096 padded tokens, the paper's batch on one of its 8 GPUs; to as many
-# as fit on larger ones, in two batches an update at least, so that it has sentences of several lengths;
-# and to fewer, 1,024 at least, where there are more processes than batches of 4,096 in an update.
+# choose_batch: set MAX_TOKENS, the padded tokens of a batch, from UPDATE_TOKENS and the GPU's memory.
+# The start is 4,096, the paper's batch on one of its 8 GPUs. With more memory it is doubled while the
+# batch fits and each process still has two of them in an update, for a mix of sentence lengths. If there
+# are more processes than batches of 4,096 in an update, it is lowered, to no less than 1,024.
 choose_batch() {
     local mebibytes=$((memory * 1024 * 4 / 5)) token=480  # KB of a token of big in half precision
     [[ $PRECISION != fp32* ]] || token=960

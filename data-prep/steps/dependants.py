@@ -10,9 +10,8 @@ from transformer_plugin.runs.done_file import checksums
 
 
 def check_dependants(output: Path, new: Path, pattern: str, run: Path | None) -> None:
-    """BadInput if the files of the folder `output` that match the pattern are others than those of
-    `new`, which is to replace it, and there are checkpoints in `run` or beside `output`; without a
-    `run` none are looked for."""
+    """BadInput if replacing the folder `output` by `new` would change files that match `pattern`,
+    and there are checkpoints in `run` or beside `output`. Without `run`, nothing is checked."""
     former = checksums(sorted(output.glob(pattern)))
     if not former or former == checksums(sorted(new.glob(pattern))):
         return

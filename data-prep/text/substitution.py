@@ -11,12 +11,12 @@ from nltk import Tree
 
 from transformer_plugin.parsing.linear_trees import ROOT, is_word
 
-SHARE = 0.15  # of the constituents that are replaced; what lies within them is not looked at
+SHARE = 0.15  # of constituents to replace; those inside a replaced one do not count
 
 
 def with_substitutions(trees: Sequence[Tree], variants: int) -> list[Tree]:
-    """The trees, and up to so many variants of each: constituents are replaced by others of all
-    trees, drawn with seed 1. Variants with more words than the longest tree are left out."""
+    """The trees, followed by up to `variants` variants of each: constituents are replaced by others
+    from any tree, drawn with seed 1. Variants with more words than the longest tree are omitted."""
     chance = random.Random(1)
     constituents: dict[str, list[Tree]] = defaultdict(list)
     for tree in trees:

@@ -88,7 +88,7 @@ def _gender(clause: Clause, put: Put) -> Iterator[Mistake]:
 
 
 def _case(clause: Clause, put: Put) -> Iterator[Mistake]:
-    """Not of nouns of the weak declension."""
+    """Excludes nouns of the weak declension: see `Noun.is_weak`."""
     for role, case in OTHER_CASE.items():
         phrase = getattr(clause, role)
         if isinstance(phrase, NounPhrase) and not phrase.noun.is_weak:
@@ -97,7 +97,7 @@ def _case(clause: Clause, put: Put) -> Iterator[Mistake]:
 
 
 def _number(clause: Clause, put: Put) -> Iterator[Mistake]:
-    """Not of "sie", which is she and they."""
+    """Excludes "I", and "sie", which means both she and they."""
     subject, who = clause.subject, person_and_number(clause.subject)
     if who == "I" or subject in (Pronoun("she"), Pronoun("they")):
         return
@@ -112,7 +112,7 @@ def _number(clause: Clause, put: Put) -> Iterator[Mistake]:
 
 
 def _marked(subject: NounPhrase | Pronoun | Name) -> NounPhrase | Name:
-    """The subject with the mark for its head."""
+    """The subject with the mark as its head."""
     if isinstance(subject, NounPhrase):
         return replace(subject, noun=replace(subject.noun, german=MARK, german_plural=MARK))
     return Name((*subject.names[:-1], MARK) if isinstance(subject, Name) else (MARK,))

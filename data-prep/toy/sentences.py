@@ -1,4 +1,4 @@
-"""Random toy sentences: statements, linked clauses, reports, attempts, relatives, questions."""
+"""Random toy sentences: statements, linked, reported and relative clauses, attempts, questions."""
 
 from __future__ import annotations
 
