@@ -4,8 +4,8 @@ fairseq-train and fairseq-generate. There is one dictionary for both languages, 
 
 The files are, byte for byte, those of `fairseq-preprocess` on the same subwords as text (with
 --joined-dictionary for one dictionary), and their SHA256SUMS. Subwords are never written as text.
-A dictionary has the pieces of train by frequency, so their numbers are known only after train has
-been read; until then sentences are stored on disk with the model's own numbers.
+A dictionary has the pieces of train by frequency, so their ids are known only after train has
+been read; until then sentences are stored on disk with the model's own ids.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from steps.progress import progress
 from steps.step import run_step
 from steps.workers import all_cores, line_blocks, ordered_map
 from text.encoders import Encoder, load
-from text.fairseq_files import joined_dictionary, numbers_in, write_index
+from text.fairseq_files import build_dictionary, ids_in, write_index
 from text.model_files import model_files
 from text.parallel import SPLITS, check_aligned, check_languages, side_paths
 from transformer_plugin.files import checksum
 
 CHECKSUMS = "SHA256SUMS"  # lets the plugin's task detect the dictionary of other data
-CHUNK = 1 << 22  # numbers in memory
+CHUNK = 1 << 22  # ids in memory
 
 
 def encode_block(block: bytes, model: Path) -> tuple[bytes, bytes, np.ndarray]:
-    """The numbers of a block of lines, the lengths of its lines, and the counts of the numbers."""
+    """The ids of a block of lines, the lengths of its lines, and the counts of the ids."""
     encoder = load(model)
-    numbers, sizes = encoder.lines(block)
-    counts = np.bincount(numbers, minlength=len(encoder.pieces) + 1)
-    return numbers.tobytes(), sizes.tobytes(), counts
+    ids, sizes = encoder.lines(block)
+    counts = np.bincount(ids, minlength=len(encoder.pieces) + 1)
+    return ids.tobytes(), sizes.tobytes(), counts
 
 
 def encode(text: Path, model: Path, folder: Path, lines: int, workers: int) -> np.ndarray:
-    """Write .numbers and .sizes of a text into `folder`; returns the counts of the numbers."""
+    """Write .ids and .sizes of a text into `folder`; returns the counts of the ids."""
     total = np.zeros(len(load(model).pieces) + 1, dtype=np.int64)
     with (
-        (folder / f"{text.name}.numbers").open("wb") as numbers_file,
+        (folder / f"{text.name}.ids").open("wb") as ids_file,
         (folder / f"{text.name}.sizes").open("wb") as sizes_file,
         progress(f"[data-bin] {text.name}", lines, "lines") as bar,
     ):
-        for numbers, sizes, counts in ordered_map(
+        for ids, sizes, counts in ordered_map(
             partial(encode_block, model=model), line_blocks(text), workers
         ):
-            numbers_file.write(numbers)
+            ids_file.write(ids)
             sizes_file.write(sizes)
             total += counts
             bar.update(len(sizes) // 4)
@@ -59,7 +59,7 @@ def encode(text: Path, model: Path, folder: Path, lines: int, workers: int) -> n
 
 
 def chunks(path: Path, dtype: np.dtype) -> Iterator[np.ndarray]:
-    """The numbers of a file, CHUNK at a time."""
+    """The ids of a file, CHUNK at a time."""
     with path.open("rb") as file:
         while len(chunk := np.fromfile(file, dtype, CHUNK)):
             yield chunk
@@ -68,18 +68,21 @@ def chunks(path: Path, dtype: np.dtype) -> Iterator[np.ndarray]:
 def convert(
     name: str, prefix: str, table: np.ndarray, encoder: Encoder, folder: Path
 ) -> tuple[int, int]:
-    """Convert .numbers and .sizes to .bin and .idx; returns the numbers of
-    unknown and of all subwords."""
+    """Convert .ids and .sizes to .bin and .idx; returns the numbers of unknown and of all subwords.
+
+    Args:
+        table: the id in the dictionary for each id of the model.
+    """
     unknown = total = 0
-    numbers, sizes = folder / f"{name}.numbers", folder / f"{name}.sizes"
+    ids, sizes = folder / f"{name}.ids", folder / f"{name}.sizes"
     with (folder / f"{prefix}.bin").open("wb") as file:
-        for chunk in chunks(numbers, encoder.dtype):
+        for chunk in chunks(ids, encoder.dtype):
             converted = table[chunk]
             unknown += int(np.count_nonzero(converted == table[encoder.unknown]))
             total += len(converted)
             file.write(converted)
     write_index(folder / f"{prefix}.idx", sizes, table.dtype)
-    numbers.unlink()
+    ids.unlink()
     sizes.unlink()
     return unknown, total
 
@@ -116,10 +119,10 @@ def binarise(
         pieces, total = load(model).pieces, counts[model][:-1]
         if dictionaries:
             dictionary = known[language]
-            tables[language] = numbers_in(dictionary, pieces)
+            tables[language] = ids_in(dictionary, pieces)
         else:
             total[load(model).unknown] = 0
-            dictionary, tables[language] = joined_dictionary(pieces, total)
+            dictionary, tables[language] = build_dictionary(pieces, total)
         dictionary.save(str(folder / f"dict.{language}.txt"))
         print(f"[data-bin] dictionary of {language}: {len(dictionary):,} types", file=sys.stderr)
     unknown = {}

@@ -1,4 +1,4 @@
-"""Encode words as subword numbers, with any kind of model of subwords.py.
+"""Encode words as subword ids, with any kind of model of subwords.py.
 
 No piece crosses a space, so words are encoded one by one, and the results are cached.
 """
@@ -20,12 +20,12 @@ CACHE_SIZE = 300_000  # words, about 60 MB
 
 
 class Encoder(dict[bytes, bytes]):
-    """A cache {word: its piece numbers as the bytes of an array}, filled as words are looked up.
+    """A cache {word: its piece ids as the bytes of an array}, filled as words are looked up.
 
     Args:
-        pieces: the piece of each number.
-        unknown: the number for text without a piece in the model.
-        split: gives the piece numbers of a word.
+        pieces: the piece of each id.
+        unknown: the id for text without a piece in the model.
+        split: gives the piece ids of a word.
     """
 
     def __init__(self, pieces: list[str], unknown: int, split: Callable[[str], list[int]]) -> None:
@@ -41,7 +41,7 @@ class Encoder(dict[bytes, bytes]):
         return found
 
     def lines(self, block: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """Encode lines: the numbers of all lines, each followed by len(pieces) for the end of
+        """Encode lines: the ids of all lines, each followed by len(pieces) for the end of
         sentence; and the length of each."""
         look_up = self.__getitem__
         lines = [
@@ -65,14 +65,14 @@ def _sentencepiece(path: Path) -> Encoder:
         model = sentencepiece.SentencePieceProcessor(model_file=str(path))
     except (RuntimeError, OSError):
         raise BadInput(f"{path} is not a sentencepiece model: learn it again") from None
-    pieces = [model.id_to_piece(number) for number in range(model.get_piece_size())]
+    pieces = [model.id_to_piece(i) for i in range(model.get_piece_size())]
     return Encoder(pieces, model.unk_id(), model.encode)
 
 
 def _words(path: Path) -> Encoder:
     pieces = ["<unk>", *path.read_text(encoding="utf-8").split("\n")[:-1]]
-    numbers = {piece: number for number, piece in enumerate(pieces)}
-    return Encoder(pieces, 0, lambda word: [numbers.get(part, 0) for part in words_of(word)])
+    ids = {piece: i for i, piece in enumerate(pieces)}
+    return Encoder(pieces, 0, lambda word: [ids.get(part, 0) for part in words_of(word)])
 
 
 def _moses_bpe(path: Path) -> Encoder:
@@ -80,12 +80,12 @@ def _moses_bpe(path: Path) -> Encoder:
 
     text = path.with_name(VOCABULARY).read_text(encoding="utf-8")
     pieces = ["<unk>", *text.split("\n")[:-1]]
-    numbers = {piece: number for number, piece in enumerate(pieces)}
+    ids = {piece: i for i, piece in enumerate(pieces)}
     with path.open(encoding="utf-8") as codes:
         bpe = BPE(codes)
 
     def split(word: str) -> list[int]:
         bpe.cache.clear()  # Encoder caches
-        return [numbers.get(piece, 0) for piece in bpe.segment_tokens([word])]
+        return [ids.get(piece, 0) for piece in bpe.segment_tokens([word])]
 
     return Encoder(pieces, 0, split)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 MULTIPLE = 8  # to which fairseq-preprocess pads the size of the dictionary
 
 
-def joined_dictionary(pieces: list[str], counts: np.ndarray) -> tuple[Dictionary, np.ndarray]:
-    """The dictionary of the pieces that occur; and the number in it of each piece, followed by that
-    of the end of sentence.
+def build_dictionary(pieces: list[str], counts: np.ndarray) -> tuple[Dictionary, np.ndarray]:
+    """The dictionary of the pieces that occur; and the id in it of each piece, followed by that of
+    the end of sentence.
 
-    A piece that never occurs gets the number of the unknown word. The numbers have the type that
+    A piece that never occurs gets the id of the unknown word. The ids have the type that
     fairseq-preprocess would choose. BadInput if a piece is one of fairseq's special symbols: a
     "</s>" would end the sentence.
     """
@@ -45,8 +45,8 @@ def joined_dictionary(pieces: list[str], counts: np.ndarray) -> tuple[Dictionary
     return dictionary, np.array([*table, dictionary.eos()], best_fitting_int_dtype(len(dictionary)))
 
 
-def numbers_in(dictionary: Dictionary, pieces: list[str]) -> np.ndarray:
-    """The number of each piece in a dictionary, as ``joined_dictionary`` returns them."""
+def ids_in(dictionary: Dictionary, pieces: list[str]) -> np.ndarray:
+    """The id of each piece in a dictionary, as ``build_dictionary`` returns them."""
     from fairseq.data.indexed_dataset import best_fitting_int_dtype  # slow: it imports torch
 
     special = set(dictionary.symbols[: dictionary.nspecial])

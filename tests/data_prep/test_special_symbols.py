@@ -8,7 +8,7 @@ import subwords
 
 from steps.errors import BadInput
 from text import encoders, model_files
-from text.fairseq_files import joined_dictionary
+from text.fairseq_files import build_dictionary
 
 
 @pytest.mark.parametrize("kind", model_files.KINDS)
@@ -36,5 +36,5 @@ def test_no_piece_is_a_special_symbol_and_no_letter_is_left_out(tmp_path, kind, 
 @pytest.mark.parametrize("symbol", ["<s>", "<pad>", "</s>", "<unk>"])
 def test_a_piece_that_is_a_special_symbol_is_refused(symbol):
     with pytest.raises(BadInput, match=f"the piece '{symbol}', a special symbol of fairseq"):
-        joined_dictionary(["a", symbol], np.array([5, 3]))
-    assert joined_dictionary(["a", symbol], np.array([5, 0]))[1].tolist()[1:] == [3, 2]
+        build_dictionary(["a", symbol], np.array([5, 3]))
+    assert build_dictionary(["a", symbol], np.array([5, 0]))[1].tolist()[1:] == [3, 2]
