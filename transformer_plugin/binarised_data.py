@@ -13,14 +13,14 @@ from fairseq.data import Dictionary, data_utils
 from .files import checksum
 from .refusal import Refusal
 
-_PART = 1 << 24  # numbers to read at a time
+_PART = 1 << 24  # ids to read at a time
 CHECKSUMS = "SHA256SUMS"  # data-prep/binarise.py writes it; fairseq-preprocess does not
 
 
 def check_checksums(folder: Path) -> None:
     """Compares the dictionaries and indices with the folder's ``SHA256SUMS``, if it has one.
 
-    The numbers in the data refer to one dictionary. With another one, training would run but learn
+    The ids in the data refer to one dictionary. With another one, training would run but learn
     nonsense.
 
     Raises:
@@ -50,7 +50,7 @@ def shard(data: str, number: int) -> Path:
 
 
 def check_symbols(folder: Path, split: str, dictionaries: Mapping[str, Dictionary]) -> None:
-    """Looks for numbers beyond the dictionary, in a folder without ``SHA256SUMS``.
+    """Looks for ids beyond the dictionary, in a folder without ``SHA256SUMS``.
 
     Args:
         dictionaries: the dictionaries of both languages, by language.
@@ -76,8 +76,8 @@ def check_symbols(folder: Path, split: str, dictionaries: Mapping[str, Dictionar
 
 @functools.cache
 def _largest(path: Path, changed: int, tokens: int) -> int:
-    """The largest number in a file of ``tokens`` integers, last changed at that time; 0 if their
-    width is unknown."""
+    """The largest id in a file of ``tokens`` ids, last changed at that time; 0 if their width is
+    unknown."""
     width = path.stat().st_size // tokens if tokens else 0
     if width not in (2, 4, 8):
         return 0

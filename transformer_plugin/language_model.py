@@ -49,7 +49,7 @@ def check_dictionary(model: FairseqLanguageModel, dictionary: Dictionary) -> Non
     if own != dictionary:
         _check_size(len(own), dictionary, "--lm-path")
         raise Refusal(
-            "--lm-path: the language model's words have other numbers than the target"
+            "--lm-path: the language model's words have other ids than the target"
             " language's: binarise its text with --srcdict DATA-BIN/dict.TARGET.txt and train it"
             " again"
         )

@@ -32,7 +32,7 @@ def languages(state: dict[str, Any], data: str | Path) -> tuple[str, str]:
 
 
 def dictionary_symbols(state: dict[str, Any], data: str | Path) -> dict[str, list[str]]:
-    """The symbols of ``encoder`` and ``decoder``, in the order of their numbers.
+    """The symbols of ``encoder`` and ``decoder``, in the order of their ids.
 
     Args:
         state: a checkpoint; its task names the languages.

@@ -33,11 +33,11 @@ class _Dictionary:
         return isinstance(other, _Dictionary) and self.size == other.size
 
     def pad(self) -> int:
-        """The number of the padding symbol."""
+        """The id of the padding symbol."""
         return 1
 
     def eos(self) -> int:
-        """The number of the end of sentence."""
+        """The id of the end of sentence."""
         return 2
 
 

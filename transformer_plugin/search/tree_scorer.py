@@ -53,7 +53,7 @@ class TreeTokens(NamedTuple):
             source, target: the symbols of both dictionaries.
             counts: how often each target symbol occurs in the training data; 0 = never use it.
             num_special: number of special symbols at the beginning of ``target``.
-            eos: the number of the end of sentence.
+            eos: the id of the end of sentence.
 
         Raises:
             ValueError: no target symbol closes a constituent, or no source symbol begins a word.

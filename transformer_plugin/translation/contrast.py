@@ -26,7 +26,7 @@ from .loading import Loaded, load_models
 _BATCH_TOKENS = 4000  # tokens of the longer side, with padding, that are scored together
 _FAR = 16  # words; larger distances are counted as this one
 Texts = tuple[str, str]  # a raw source and a raw target
-TokenPair = tuple[Tensor, Tensor]  # the numbers of their subwords
+TokenPair = tuple[Tensor, Tensor]  # ids of their subwords, ``[S]`` and ``[T]``
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -131,7 +131,7 @@ def _counts(judged: Iterable[bool]) -> dict[str, Any]:
 
 
 def token_pairs(loaded: Loaded, texts: dict[Texts, str]) -> dict[Texts, TokenPair]:
-    """The numbers of the subwords of both sides, with end of sentence.
+    """The ids of the subwords of both sides, with end of sentence.
 
     Args:
         texts: raw (source, target) pairs, each with its place in the file for messages.
