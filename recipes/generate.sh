@@ -6,7 +6,7 @@ set -euo pipefail
 begin "$@"
 
 : "${MAX_LEN_OWN:=}"  # tokens beyond the source's own; empty: 50, section 6.1
-: "${ONLY_TREES:=0}"  # 1: of a parser, search only trees of the sentence
+: "${ONLY_TREES:=0}"  # 1: for a parser, search only for trees of the sentence
 case $SUBWORDS in
     sentencepiece) marks=(--remove-bpe sentencepiece) undo=() ;;
     moses-bpe) marks=(--remove-bpe subword_nmt) undo=(--detokenise "$TARGET") ;;

@@ -57,6 +57,6 @@ if ((devices > 1)); then
         --env "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=${TORCH_ELASTIC_SHUTDOWN_TIMEOUT:-45}"
         --env "OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((gpus ? 1 : ($(nproc) + GPUS - 1) / GPUS))}")
 fi
-# On a CPU the cores are busy. On a GPU, loading in its own process would keep Python from launching.
+# None on a CPU, whose cores are busy. On a GPU, loading in the training process would delay its launches.
 loaders=$((gpus ? $(env -u OMP_NUM_THREADS nproc) / GPUS : 0))
 ((loaders < 4)) || loaders=4

@@ -11,7 +11,7 @@ from typing import Any
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 
-from .stock_options import take_stock_options
+from .stock_options import accept_stock_options
 
 
 def add_options(parser: ArgumentParser, config: FairseqDataclass, stock: Any) -> None:
@@ -34,4 +34,4 @@ def fill_group(group: Any, config: FairseqDataclass, stock: Any) -> None:
             with suppress(ArgumentError):
                 group.add_argument(f"--{each.name.replace('_', '-')}", help=text, **kind)
     gen_parser_from_dataclass(group, config, delete_default=True)
-    take_stock_options(group, stock)
+    accept_stock_options(group, stock)

@@ -110,7 +110,7 @@ class VaswaniConfig(FairseqDataclass):
     max_target_positions: int = II("oc.select:task.max_target_positions,1024")
 
 
-def is_plugins(settings: object) -> bool:
+def is_plugin_model(settings: object) -> bool:
     """Whether these settings, of a configuration or checkpoint, are those of the plugin's model:
     also under the name of an architecture that a user has added."""
     return isinstance(settings, Mapping) and {"d_model", "num_heads"} <= settings.keys()

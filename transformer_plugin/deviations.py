@@ -13,7 +13,7 @@ from typing import Any, cast
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from .config import VaswaniConfig, completed, head_widths, is_plugins
+from .config import VaswaniConfig, completed, head_widths, is_plugin_model
 from .paper_tables import BASE_RUN, RUNS
 from .presets import BASE, PRESETS, ModelSettings
 
@@ -42,13 +42,13 @@ _NOT_THE_MODEL = {
 _BATCH = range(25_000, 33_000)
 
 
-def is_papers_model(arch: str) -> bool:
+def is_paper_model(arch: str) -> bool:
     """Whether an architecture is one of Tables 2 and 3."""
     return arch in RUNS or arch.startswith("vaswani_table3_")
 
 
 def _papers(arch: str) -> ModelSettings:
-    return PRESETS[arch] if is_papers_model(arch) else BASE
+    return PRESETS[arch] if is_paper_model(arch) else BASE
 
 
 def _deviation(name: str, value: Any, paper: Any) -> str:
@@ -107,7 +107,7 @@ def run_deviations(settings: Mapping[str, Any]) -> list[str]:
     Raises:
         ValueError: the model is not the plugin's, or a setting is missing.
     """
-    if not is_plugins(settings.get("model")):
+    if not is_plugin_model(settings.get("model")):
         raise ValueError("the model is not the plugin's")
     try:
         cfg = OmegaConf.create(dict(settings))

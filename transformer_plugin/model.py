@@ -153,7 +153,7 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         """
         prepare_decoding(self, rows)
 
-    def take_any_length(self) -> None:
+    def accept_any_length(self) -> None:
         """Lifts the limit on sentence lengths, unless positions are learned."""
         for side in (self.encoder, self.decoder):
             if isinstance(side.embed_positions, SinusoidalPositionalEncoding):

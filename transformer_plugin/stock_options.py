@@ -45,7 +45,7 @@ INSTEAD = {
 _OF_THE_TASK = {"max_source_positions", "max_target_positions"}
 
 
-def take_stock_options(parser: Any, stock: Any) -> None:
+def accept_stock_options(parser: Any, stock: Any) -> None:
     """Adds the options of ``stock``, a component of fairseq, that ``parser`` lacks.
 
     An option with the same meaning as a field of the model sets this field. The others raise an

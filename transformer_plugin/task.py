@@ -104,7 +104,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         if isinstance(model, VaswaniTransformer):
             found = model_deviations(model.cfg)
             if from_checkpoint:
-                model.take_any_length()
+                model.accept_any_length()
                 self._from_checkpoint = True
             else:
                 logger.info("model: %s", shape_in_words(model))

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034
-# German from a grammar of some hundred words; minutes on a CPU
+# English to German by a grammar of a few hundred words; minutes on a CPU
 CORPUS=toy
 SOURCE=en
 TARGET=de

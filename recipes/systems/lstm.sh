@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-# An LSTM with attention in fairseq. It has no recipe there: optimizer and dropout are those of
-# fairseq-lua's blstm, and so is the rate, but on small corpora; the loss is ConvS2S's.
+# An LSTM with attention in fairseq, which has no recipe for it. Optimizer and dropout are those of
+# fairseq-lua's blstm; so is the learning rate, except on small corpora. The loss is ConvS2S's.
 : "${DROPOUT:=0.2}"
 case $EXPERIMENT in
     wmt14_*) : "${ARCH:=lstm_luong_wmt_en_de}" ;;

@@ -15,7 +15,7 @@ from ..checkpoints.safe_loading import damaged_part, load
 from ..checkpoints.sections import saved_options
 from ..checkpoints.settings_check import check_registered
 from ..checkpoints.shape_check import check_shapes
-from ..config import is_plugins
+from ..config import is_plugin_model
 from ..deviations import run_deviations
 from .finding import NOTE, OK, PROBLEM, Finding
 
@@ -47,7 +47,7 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
         registered = False
         yield Finding(NOTE, f"{path}: {error}; only the types of its settings were checked")
     yield from _numbers(state)
-    ours = is_plugins((state.get("cfg") or {}).get("model"))
+    ours = is_plugin_model((state.get("cfg") or {}).get("model"))
     if ours:
         try:
             deviations = "; ".join(run_deviations(state["cfg"])) or "nothing"

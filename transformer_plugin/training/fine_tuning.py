@@ -15,7 +15,7 @@ from fairseq.trainer import Trainer
 
 from ..checkpoint_error import CheckpointError
 from ..checkpoints.safe_loading import load
-from ..config import CHANGEABLE_FIELDS, is_plugins
+from ..config import CHANGEABLE_FIELDS, is_plugin_model
 from ..dictionary_file import load_dictionary
 from .last_good import saved_after
 from .same_run import resumes
@@ -32,7 +32,11 @@ def check_bases_of_all_tasks() -> None:
 
     @functools.wraps(load_checkpoint)
     def checking(self: Trainer, filename: str, *rest: Any, **options: Any) -> Any:
-        if type(self) is Trainer and self.data_parallel_rank == 0 and is_plugins(self.cfg.model):
+        if (
+            type(self) is Trainer
+            and self.data_parallel_rank == 0
+            and is_plugin_model(self.cfg.model)
+        ):
             check_base(filename, self.cfg, self.task)
         return load_checkpoint(self, filename, *rest, **options)
 
@@ -92,7 +96,7 @@ def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> 
         CheckpointError: a setting differs.
     """
     base = (state.get("cfg") or {}).get("model") or {}
-    if not is_plugins(base) or not is_plugins(own):
+    if not is_plugin_model(base) or not is_plugin_model(own):
         return
     names = (base.keys() & own.keys()) - CHANGEABLE_FIELDS - {"_name"}
     differ = sorted(name for name in names if str(base[name]) != str(own[name]))

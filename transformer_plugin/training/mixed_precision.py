@@ -159,7 +159,8 @@ class AMPOptimizer(FairseqAMPOptimizer):
 
 @contextlib.contextmanager
 def optimizers_for_half_precision() -> Iterator[None]:
-    """Context in which fairseq builds these optimizers, which it looks up by their names.
+    """Context in which fairseq builds these optimizers. It looks them up by their names, which then
+    stay replaced.
 
     Raises:
         Refusal: fairseq refuses an option, such as several ``--update-freq`` without

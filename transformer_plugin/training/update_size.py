@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..deviations import is_papers_model
+from ..deviations import is_paper_model
 from ..paper_tables import BATCH_PAIRS
 from ..throughput import batch_flops
 
@@ -73,7 +73,7 @@ def update_size(
 
 def log_update_size(found: UpdateSize, arch: str) -> None:
     """Logs it; warns if a model of the paper is not trained with the paper's batch size."""
-    if is_papers_model(arch) and not found.matches_paper:
+    if is_paper_model(arch) and not found.matches_paper:
         share = found.target_tokens / BATCH_PAIRS
         logger.warning(
             "%s. That is %.2f times the paper's batch: change --update-freq, or UPDATE_TOKENS of"

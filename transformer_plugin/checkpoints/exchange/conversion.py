@@ -12,7 +12,7 @@ from fairseq import checkpoint_utils
 from omegaconf import OmegaConf
 
 from ...checkpoint_error import CheckpointError
-from ...config import is_plugins
+from ...config import is_plugin_model
 from ..fairseq_loading import protect_loading
 from ..meta_models import parameter_shapes, plugin_model, stock_model
 from ..safe_loading import load
@@ -27,7 +27,7 @@ from ..stock_settings import (
     to_stock,
     with_learned_positions,
 )
-from .equations_check import check_equations, print_if_own
+from .equations_check import check_equations, note_own_architecture
 from .optimizer_order import is_adam, reorder
 from .training_settings import renamed_history, resume_flags, training_sections
 
@@ -73,7 +73,7 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
     """
     cfg = state["cfg"]
     header = cfg["model"]
-    is_ours = is_plugins(header)
+    is_ours = is_plugin_model(header)
     if is_ours != (to == "stock"):
         raise CheckpointError(
             f"the checkpoint is already {'the plugin' if is_ours else 'stock fairseq'}'s"
@@ -159,7 +159,7 @@ def main(args: argparse.Namespace) -> None:
     print(f"to resume training: fairseq-train DATA-BIN {shlex.join(flags)}{plugin}")
     if args.to == "stock":
         settings = completed_settings(state["cfg"]["model"])
-        print_if_own(settings["_name"])
+        note_own_architecture(settings["_name"])
         if settings["positional_encoding"] in ("paper", "t2t"):
             print(
                 "note: stock fairseq stores this positional encoding as a table, which it trains:"

@@ -32,7 +32,7 @@ _TARGET = [[2, *[6, 5, 4, 9, 8] * 5], [2, *[7, 8, 9, 4, 5] * 5]]
 _SYMBOLS = 10
 
 
-def print_if_own(name: str | None) -> None:
+def note_own_architecture(name: str | None) -> None:
     """Prints a note about an architecture that is not the plugin's: only its settings are known."""
     if name and built_class(name) is not VaswaniTransformer:
         print(

@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ...config import is_plugins
+from ...config import is_plugin_model
 from ...files import atomic_folder
 from ..stock_settings import check_is_ours
 from . import ctranslate2, huggingface
 from .conversion import convert, read
-from .equations_check import check_equations, print_if_own
+from .equations_check import check_equations, note_own_architecture
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> None:
     except ValueError as error:
         raise ValueError(f"{args.input}: {error}") from None
     print(f"model for {args.to}: {output}")
-    print_if_own(state["cfg"]["model"].get("_name"))
+    note_own_architecture(state["cfg"]["model"].get("_name"))
     print(f"note: {note}")
 
 
@@ -64,7 +64,7 @@ def _is_exported(folder: Path) -> bool:
 
 def _of_the_plugin(state: dict[str, Any]) -> dict[str, Any]:
     model = state["cfg"]["model"]
-    if not is_plugins(model):
+    if not is_plugin_model(model):
         return convert(state, "plugin")
     check_is_ours(model)
     check_equations(model)
