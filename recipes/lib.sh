@@ -186,11 +186,10 @@ needs() {
 # begin EXPERIMENT [--dry-run] [FLAG...]: what each verb does first. Other flags land in EXTRA.
 begin() {
     [[ -z $WHOLE_RUN ]] || return 0  # run.sh has done it
-    local experiment=${1:-}
+    local experiment=${1:-} usage='EXPERIMENT [--dry-run] [FLAGS OF THE TOOL]'
     case $experiment in
-        '' | -*) printf 'usage: %s EXPERIMENT [--dry-run] [FLAGS OF THE TOOL]\n' "$0" >&2
-            [[ $experiment == -h || $experiment == --help ]] && exit 0
-            exit 2 ;;
+        -h | --help) echo "usage: $0 $usage"; exit ;;
+        '' | -*) echo "usage: $0 $usage" >&2; exit 2 ;;
     esac
     shift
     while (($#)); do

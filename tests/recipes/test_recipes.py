@@ -90,6 +90,12 @@ def test_run_without_arguments_lists_the_experiments_with_a_line_on_each():
     assert all(len(about) > 20 for about in named.values())
 
 
+def test_usage_is_an_error_unless_it_is_asked_for():
+    asked, wrong = recipe("train.sh", "--help"), recipe("train.sh", status=2)
+    assert asked.stdout == wrong.stderr and asked.stdout.startswith("usage: ")
+    assert asked.stderr == wrong.stdout == ""
+
+
 def test_checkpoints_by_updates_are_averaged_by_updates():
     saved, averaged = (
         next(commands(recipe(f"{verb}.sh", "wmt14_en_de_big", "--dry-run").stdout))
