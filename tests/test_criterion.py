@@ -7,6 +7,7 @@ import pytest
 import torch
 from fairseq.logging import metrics
 
+from transformer_plugin import criterion as module
 from transformer_plugin.criterion import VaswaniCrossEntropy
 
 LAYERS, D_MODEL, D_FF = 2, 32, 64  # of the model that the fixture builds
@@ -29,6 +30,30 @@ def test_perplexity_is_that_of_the_gold_words_without_smoothing(build, batch, to
     assert values["nll_loss"] == pytest.approx(-mean / math.log(2), abs=1e-3)
     assert values["ppl"] == pytest.approx(math.exp(-mean), rel=1e-3)
     assert values["loss"] != values["nll_loss"]
+
+
+@pytest.mark.parametrize("sentence_avg", [False, True])
+def test_batches_count_by_their_tokens_or_sentences(build, batch, toy_task, sentence_avg):
+    """In validation, where fairseq logs one batch after the other."""
+    model = build()
+    samples = [batch([7, 4], [3, 6], seed=1), batch([5], [5], seed=2)]
+    criterion = VaswaniCrossEntropy(toy_task, 0.1, sentence_avg)
+    with metrics.aggregate() as logged, torch.no_grad():
+        found = [criterion(model, sample) for sample in samples]
+        for _, _, log in found:
+            VaswaniCrossEntropy.reduce_metrics([log])
+    tokens = [int(sample["target"].ne(1).sum()) for sample in samples]
+    sizes = [size for _, size, _ in found]
+    assert sizes == ([2, 1] if sentence_avg else tokens)
+    loss = sum(loss.item() for loss, _, _ in found) / sum(sizes)
+    nll, correct = (
+        sum(log[name].item() for _, _, log in found) / sum(tokens)
+        for name in ("nll_loss", "correct")
+    )
+    values = logged.get_smoothed_values()
+    assert values["loss"] == pytest.approx(loss / math.log(2), abs=1e-3)
+    assert values["nll_loss"] == pytest.approx(nll / math.log(2), abs=1e-3)
+    assert values["accuracy"] == pytest.approx(100 * correct, abs=1e-2)
 
 
 def test_training_logs_operations_and_the_share_of_the_peak(build, batch, toy_task, monkeypatch):
@@ -72,3 +97,24 @@ def test_of_equally_likely_words_each_is_correct(build, batch, toy_task, gold):
 def test_validation_is_not_counted_as_training(build, batch, toy_task):
     log = VaswaniCrossEntropy(toy_task, 0.1, False, 1.0)(build().eval(), batch([3], [3]))[2]
     assert not {"flops", "peak_seconds"} & log.keys()
+
+
+def test_the_peak_is_that_of_all_devices_in_the_type_of_their_products(
+    build, batch, toy_task, monkeypatch
+):
+    peaks = {True: 4e12, False: 1e12}  # in half precision or not
+    monkeypatch.setattr(module, "peak_flops", lambda device, half: peaks[half])
+    monkeypatch.setattr(module, "get_data_parallel_world_size", lambda: 2)
+    criterion, model, sample = VaswaniCrossEntropy(toy_task, 0.1, False), build(), batch([3], [3])
+    for half in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            log = criterion(model, sample)[2]
+        assert log["peak_seconds"].item() == pytest.approx(log["flops"].item() / peaks[half] / 2)
+
+
+@pytest.mark.parametrize("epsilon, peak, option", [
+    (-0.1, None, "--label-smoothing"), (1.0, None, "--label-smoothing"), (0.1, 0.0, "--peak-tflops")
+])  # fmt: skip
+def test_wrong_numbers_are_refused(toy_task, epsilon, peak, option):
+    with pytest.raises(ValueError, match=f"{option} must be"):
+        VaswaniCrossEntropy(toy_task, epsilon, False, peak)

@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from sacrebleu.metrics import BLEU
@@ -34,6 +35,21 @@ def test_a_failure_leaves_the_former_file(tmp_path):
             os.dup2(full.fileno(), file.fileno())
         file.write(b"half")
     assert path.read_bytes() == b"former" and os.listdir(tmp_path) == ["out.bin"]
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name_and_then_its_name_is(tmp_path, monkeypatch):
+    """A power failure leaves the former file or the new one, and after the block the new one."""
+    path, synced = tmp_path / "out.txt", []
+    path.write_text("former")
+
+    def fsync(descriptor):
+        at = Path(f"/proc/self/fd/{descriptor}").resolve()
+        synced.append((at.read_text() if at.is_file() else at, path.read_text()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with atomic_write(path) as file:
+        file.write("new")
+    assert synced == [("new", "former"), (tmp_path.resolve(), "new")]
 
 
 def test_a_pipe_is_written_to(tmp_path):

@@ -31,7 +31,12 @@ def test_peak_rates_of_base_and_big(d_model, peak):
 
 
 def test_lr_is_a_factor():
-    assert schedule(lr=[2.0]).lr == 2 * schedule().lr
+    assert schedule(lr=[2.0]).step_update(0) == 2 * schedule().step_update(0)
+
+
+def test_another_width_may_be_given():
+    rates = [schedule(**width).step_update(9) for width in ({"d_model": 64}, {"noam_d_model": 64})]
+    assert rates[0] == rates[1] != schedule().step_update(9)
 
 
 def test_wrong_numbers_are_refused():

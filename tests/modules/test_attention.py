@@ -1,5 +1,6 @@
 """Attention against loops in float64, and its masks."""
 
+import itertools
 import math
 
 import pytest
@@ -125,10 +126,10 @@ def test_window_is_restricted_self_attention(lengths, causal):
     packing = Packing.of_lengths(lengths, 4)
     x = packing.pack(torch.randn(3, 4, D))
     out, weights = attention(x, WholeSentences(packing, causal), need_weights=True)
-    for i in range(4):
-        for j in range(4):
-            near = abs(i - j) <= 1 and (j <= i or not causal)
-            assert bool((weights[0, :, i, j] > 0).all()) == near
+    for b, length in enumerate(lengths.tolist()):
+        for i, j in itertools.product(range(length), range(4)):
+            near = abs(i - j) <= 1 and (j <= i or not causal) and j < length
+            assert bool((weights[b, :, i, j] > 0).all()) == near
     fused, _ = attention(x, WholeSentences(packing, causal))
     torch.testing.assert_close(fused, out, atol=1e-6, rtol=1e-5)
 
@@ -153,6 +154,12 @@ def test_scores_against_their_formulas(kind):
                     ),
                 }[kind]()
                 torch.testing.assert_close(scores[1, h, i, j], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_queries_keep_their_variance_at_first():
+    torch.manual_seed(5)
+    score = AttentionScore("general", H, 64)
+    assert score.transform(torch.randn(9, H, 64, 64)).var().item() == pytest.approx(1, rel=0.05)
 
 
 def test_unknown_score_names_the_known():

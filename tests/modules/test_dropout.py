@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from transformer_plugin.modules.dropout import dropout
+from transformer_plugin.modules.layers import LayerShape
+from transformer_plugin.modules.transformer import Transformer
 
 BOTH = pytest.mark.parametrize("function", [dropout.plain, dropout], ids=["plain", "operation"])
 
@@ -61,3 +63,13 @@ def test_the_number_of_threads_changes_nothing():
 def test_rate_zero_changes_nothing(function):
     x = torch.randn(5)
     assert function(x, 0.0) is x
+
+
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
+def test_each_rate_of_a_model_acts_in_training_alone(name):
+    rates = {"dropout": 0.0, name: 0.5}
+    model = Transformer(9, 0, LayerShape(32, 64, 2, **rates), num_layers=1)
+    sentences = torch.tensor([[3, 4, 5], [6, 7, 8]])
+    assert not model(sentences, sentences).equal(model(sentences, sentences))
+    model.eval()
+    assert model(sentences, sentences).equal(model(sentences, sentences))

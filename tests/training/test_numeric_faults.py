@@ -62,6 +62,15 @@ def test_without_patience_nothing_counts_as_risen():
     assert not any(detector.has_diverged(i, float(i)) for i in range(1, 2000))
 
 
+def test_a_continued_run_has_its_own_patience():
+    """With --divergence-updates 0 a run goes on beyond what it was stopped for."""
+    stopped, continued = DivergenceDetector(patience=3), DivergenceDetector(patience=0)
+    stopped.has_diverged(1, 1.0)
+    assert any(stopped.has_diverged(update, 9.0) for update in range(2, 50))
+    continued.load_state_dict(stopped.state_dict())
+    assert not continued.has_diverged(50, 9.0) and continued.last_good_update < 10
+
+
 def test_commands_in_a_wider_precision():
     command = ["python", "fairseq-train", "data", "--fp16", "--lr", "1"]
     assert command_in("bf16", command) == ["python", "fairseq-train", "data", "--lr", "1", "--bf16"]
