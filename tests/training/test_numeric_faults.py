@@ -10,6 +10,7 @@ from fairseq.trainer import Trainer
 from fairseq_commands import REPO, last_line, train
 
 from transformer_plugin.training.divergence import RISE, WINDOW, DivergenceDetector
+from transformer_plugin.training.numeric_faults import NumericFaults
 from transformer_plugin.training.rollback import command_in, unflattened, wider_precision
 from transformer_plugin.training.trainer import SafeTrainer
 
@@ -36,6 +37,22 @@ def test_too_many_bad_batches_stop_training(toy, tmp_path):
     done = faulty(toy, tmp_path, "--nonfinite-limit", 0, status=1)
     assert "the most that --nonfinite-limit allows" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_as_many_updates_are_skipped_as_the_limit_says(tmp_path):
+    faults = NumericFaults(tmp_path, limit=2)
+    for update in (3, 4):
+        faults.add(update, 0, [([1, 2], math.inf), ([5], 0.5)])
+    with pytest.raises(
+        SystemExit, match=r"update 9: .* \(sentences 7\); .* 2 updates were skipped"
+    ):
+        faults.add(9, 1, [([7], math.nan)])
+    rows = [json.loads(row) for row in faults.path.open()]
+    assert [(row["update"], row["rank"], row["loss"], row["sentences"]) for row in rows] == [
+        *[(3, 0, "inf", [1, 2]), (3, 0, 0.5, [5])],
+        *[(4, 0, "inf", [1, 2]), (4, 0, 0.5, [5])],
+        (9, 1, "nan", [7]),
+    ]
 
 
 def test_loss_that_rises_for_good():
