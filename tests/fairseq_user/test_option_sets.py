@@ -11,6 +11,7 @@ from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithA
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.modules.length_penalty import fairseq_length_penalty
 from transformer_plugin.refusal import Refusal
+from transformer_plugin.search import beam_search
 from transformer_plugin.search.next_tokens import Rules
 from transformer_plugin.search.sampling import Sampling
 from transformer_plugin.search_extras import Extras
@@ -61,7 +62,10 @@ def same(ours, stock):
 
 @pytest.mark.parametrize("beam_size", [1, 5])
 @pytest.mark.parametrize("chosen", [{}, {"top_k": 5}, {"top_p": 0.7}], ids=str)
-def test_a_seed_draws_what_it_draws_for_fairseq(model, batch, dictionary, beam_size, chosen):
+def test_a_seed_draws_what_it_draws_for_fairseq(
+    model, batch, dictionary, beam_size, chosen, monkeypatch
+):
+    monkeypatch.setattr(beam_search, "worth_shrinking", lambda *_: False)  # as in a large batch
     sample = batch(SOURCES, SOURCES)
     names = {"top_k": "sampling_topk", "top_p": "sampling_topp"}
     strategy = search.Sampling(dictionary, **{names[k]: v for k, v in chosen.items()})

@@ -128,6 +128,16 @@ def test_an_unknown_word_that_is_forced_costs_nothing_infinite():
     assert all(h.score.isfinite() and h.tokens.tolist().count(UNK) == 1 for h in found)
 
 
+@pytest.mark.parametrize("sampling", [None, Sampling()], ids=["searched", "drawn"])
+def test_an_unknown_word_that_is_forced_costs_its_penalty(sampling):
+    options = rules(2, stop_rule="first-finished", unknown_penalty=0.5, sampling=sampling)
+    table = Table(7, 1)
+    (found,) = beam_search(table, torch.tensor([5]), options, torch.tensor([[4, UNK]]))
+    expected = [table.log_p[EOS, EOS, 4], table.log_p[EOS, 4, UNK] - 0.5]
+    for hypothesis in found:
+        torch.testing.assert_close(hypothesis.log_probs[:2], torch.stack(expected))
+
+
 @pytest.mark.parametrize("prefix", [None, torch.tensor([[4, 5]])])
 def test_an_unknown_word_may_cost_infinitely_much(prefix):
     """No hypothesis has it, and those at their maximum length stay."""
@@ -144,6 +154,19 @@ def test_the_bound_is_of_the_largest_penalty_still_possible():
     finished.add(row, 0, ended, torch.tensor([[-0.3, -1.0]]), torch.tensor([[0, 0]]))
     done = [bool(finished.done(row, step, torch.tensor([[-1.0]]))) for step in range(6)]
     assert done == [False] * 4 + [True] * 2  # length 5 ends at step 4, from 0
+
+
+def test_with_first_finished_the_k_likeliest_may_end_and_stay():
+    """As in fairseq: no candidate beyond them ends, and a better one replaces none."""
+    finished = FinishedHypotheses(torch.tensor([9]), 2, lambda n: 1.0, "first-finished")
+    for step, (ended, log_probs, scores) in enumerate((
+        ([0, 0, 1, 1], [-1, -2, -3, -4], [-math.inf, -math.inf]),
+        ([0, 1, 1, 0], [-1, -5, -6, -7], [-5, -math.inf]),
+        ([1, 1, 0, 0], [-1, -2, -3, -4], [-1, -5]),
+    )):  # fmt: skip
+        candidates = torch.tensor([log_probs]).float(), torch.zeros(1, 4, dtype=torch.int64)
+        finished.add(torch.tensor([0]), step, torch.tensor([ended]).bool(), *candidates)
+        assert finished.scores.tolist() == [scores]
 
 
 def test_no_sentences_have_no_hypotheses():

@@ -1,5 +1,6 @@
 """A save whose copy to checkpoint_last.pt failed: the run resumes from the newer file."""
 
+import os
 import shutil
 import time
 
@@ -63,16 +64,22 @@ def test_the_newest_whole_one_is_taken(tmp_path, write):
 
 
 def test_others_are_not_taken(tmp_path, write):
-    """Those of other runs, averages, other names, and those older than a file copied back."""
+    """Those of other runs, averages, other names, of fewer updates, and those older than a file
+    that was copied back, perhaps with its old time."""
     write("checkpoint8.pt", 80)
     last = write("checkpoint_last.pt", 20)
     write("checkpoint_best.pt", 50)
     write("checkpoint3.bak.pt", 50)
     write("checkpoint5.pt", 50, save_dir=tmp_path / "other")
     write("checkpoint6.pt", 60, optimizer=False)
+    write("checkpoint1.pt", 10)
+    write("checkpoint2.pt", 20)
+    assert newest_good(last) == last
+    os.utime(last, (0, 0))
     assert newest_good(last) == last
     last.unlink()
-    (tmp_path / "checkpoint8.pt").unlink()
+    for name in ("checkpoint1.pt", "checkpoint2.pt", "checkpoint8.pt"):
+        (tmp_path / name).unlink()
     assert newest_good(last) == last
 
 

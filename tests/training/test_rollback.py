@@ -1,0 +1,70 @@
+"""What a diverged run resumes from."""
+
+import logging
+import os
+import sys
+
+import pytest
+import torch
+
+from transformer_plugin.checkpoints.safe_loading import load
+from transformer_plugin.training.rollback import roll_back
+
+SHAPES = [torch.Size([2, 3]), torch.Size([4])]
+
+
+class Replaced(Exception):
+    """Instead of the new process."""
+
+
+def write(path, updates):
+    """A checkpoint of --fp16, with one vector of moments."""
+    moments = {"step": updates, "exp_avg": torch.arange(10.0)}
+    state = {
+        "model": {"w": torch.tensor([float(updates)])},
+        "optimizer_history": [{"num_updates": updates, "optimizer_name": "FP16Optimizer"}],
+        "last_optimizer_state": {"state": {0: moments}, "param_groups": [{"params": [0]}]},
+    }
+    torch.save(state, path)
+
+
+@pytest.fixture
+def rolled_back(tmp_path, monkeypatch):
+    """rolled_back(updates) is the command that goes on after divergence since that update."""
+
+    def replace(*command):
+        raise Replaced(command)
+
+    monkeypatch.setattr(os, "execv", replace)
+    monkeypatch.setattr(logging, "shutdown", lambda: None)
+    monkeypatch.setattr(sys, "orig_argv", ["python", "fairseq-train", "--fp16", "data"])
+
+    def command(updates):
+        with pytest.raises(Replaced) as replaced:
+            roll_back(tmp_path, updates, "fp32", "VaswaniAdam", SHAPES)
+        return replaced.value.args[0][1][1:]
+
+    return command
+
+
+def test_the_newest_checkpoint_before_the_rise(tmp_path, rolled_back):
+    for updates in (10, 20, 30):
+        write(tmp_path / f"checkpoint_1_{updates}.pt", updates)
+        write(tmp_path / "checkpoint_last.pt", updates)
+    assert rolled_back(20) == ["fairseq-train", "data"]
+    state = load(tmp_path / "checkpoint_last.pt")
+    assert state["model"]["w"].item() == 20
+    assert state["optimizer_history"] == [{"num_updates": 20, "optimizer_name": "VaswaniAdam"}]
+    moments = [state["last_optimizer_state"]["state"][i]["exp_avg"] for i in (0, 1)]
+    assert [m.shape for m in moments] == SHAPES
+    assert torch.cat([m.flatten() for m in moments]).equal(torch.arange(10.0))
+    assert sorted(os.listdir(tmp_path)) == [
+        *("checkpoint_1_10.pt", "checkpoint_1_20.pt", "checkpoint_1_30.pt.diverged"),
+        *("checkpoint_last.pt", "checkpoint_last.pt.diverged"),
+    ]
+
+
+def test_from_the_start_if_there_is_none(tmp_path, rolled_back):
+    write(tmp_path / "checkpoint_last.pt", 30)
+    assert rolled_back(20) == ["fairseq-train", "data"]
+    assert os.listdir(tmp_path) == ["checkpoint_last.pt.diverged"]
