@@ -18,6 +18,7 @@ from transformer_plugin.refusal import Refusal
 from transformer_plugin.search.beam_search import beam_search
 from transformer_plugin.search.decoder_state import prepare_decoding, start_decoding
 from transformer_plugin.search.next_tokens import Rules
+from transformer_plugin.search.sampling import Sampling
 
 EOS, PAD, UNK = 2, 1, 3
 SOURCES = [9, 3, 6, 7, 4, 5, 8, 2]
@@ -94,6 +95,25 @@ def test_prefix_tokens_act_as_in_fairseq(build, batch, dictionary, stock_rules):
     mine = ours.generate([model], sample, prefix_tokens=prefix)
     same_hypotheses(mine, stock.generate([model], sample, prefix_tokens=prefix))
     assert all(h["tokens"][0] == prefix[i, 0] for i, hs in enumerate(mine) for h in hs)
+
+
+def test_a_prefix_longer_than_other_translations_leaves_room(build, batch):
+    model, prefix = sharp(build(seed=5)), torch.randint(4, 60, (2, 9))
+    ours = VaswaniGenerator([model], rules(2), max_len_own=4)
+    found = ours.generate([model], batch([3, 2], [3, 2]), prefix_tokens=prefix)
+    for hypotheses, begun in zip(found, prefix, strict=True):
+        assert hypotheses and all(h["tokens"][:9].equal(begun) for h in hypotheses)
+
+
+@pytest.mark.parametrize("chosen", [{}, {"sampling": Sampling(), "stop_rule": "first-finished"}])
+def test_random_numbers_are_drawn_in_one_thread(build, batch, monkeypatch, chosen):
+    """Several would draw them in an arbitrary order; here, for dropout or the tokens."""
+    model = build()
+    ours = VaswaniGenerator([model], rules(2, **chosen))
+    model.encoder.layers[0].feed_forward.training = not chosen
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(transformer_plugin.generator, "map_in_threads", None)
+    assert all(ours.generate([model], batch(SOURCES, SOURCES)))
 
 
 def test_an_ensemble_acts_as_in_fairseq(build, batch, dictionary, stock_rules):

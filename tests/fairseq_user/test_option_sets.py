@@ -99,6 +99,7 @@ def test_draws_follow_the_probabilities():
     for sampling, expected in (
         (Sampling(), [0.5, 0.1, 0.4]),
         (Sampling(top_k=2), [5 / 9, 0, 4 / 9]),
+        (Sampling(top_k=9), [0.5, 0.1, 0.4]),
         (Sampling(top_p=0.5), [1, 0, 0]),
         (Sampling(top_p=0.51), [5 / 9, 0, 4 / 9]),
         (Sampling(top_p=1.0), [0.5, 0.1, 0.4]),

@@ -74,6 +74,13 @@ def test_the_models_of_an_ensemble_may_divide_the_rows_differently(stops):
     torch.testing.assert_close(found.double(), expected)
 
 
+def test_what_all_models_think_impossible_can_still_be_forced():
+    logits = torch.tensor([[0.0, -500.0]])
+    scorer = EnsembleScorer([InChunks(logits, 1), InChunks(logits, 1)])
+    (found,) = scorer.step(torch.zeros(1, 1))
+    assert found.logits.isfinite().all()
+
+
 class Unigrams:
     """A language model that returns its own table."""
 

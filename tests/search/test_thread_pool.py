@@ -1,6 +1,7 @@
 """Batches side by side."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
@@ -19,5 +20,7 @@ def test_threads_meet_and_compute_in_one_thread_each():
     try:
         assert map_in_threads(work, [3, 4]) == [(3, 1), (4, 1)]
         assert torch.get_num_threads() == 2
+        with ThreadPoolExecutor() as later:
+            assert later.submit(torch.get_num_threads).result() == 2
     finally:
         torch.set_num_threads(threads)

@@ -65,6 +65,11 @@ def test_the_newest_checkpoint_before_the_rise(tmp_path, rolled_back):
 
 
 def test_from_the_start_if_there_is_none(tmp_path, rolled_back):
-    write(tmp_path / "checkpoint_last.pt", 30)
-    assert rolled_back(20) == ["fairseq-train", "data"]
-    assert os.listdir(tmp_path) == ["checkpoint_last.pt.diverged"]
+    """Again and again, so that a file with the new name is there already."""
+    ends = ["", "2", "3"]
+    for updates, _ in enumerate(ends, start=30):
+        write(tmp_path / "checkpoint_last.pt", updates)
+        rolled_back(20)
+    files = [tmp_path / f"checkpoint_last.pt.diverged{end}" for end in ends]
+    assert sorted(tmp_path.iterdir()) == files
+    assert [load(file)["model"]["w"].item() for file in files] == [30, 31, 32]
