@@ -186,7 +186,8 @@ def test_out_of_memory_halves_the_batch(build, batch, monkeypatch):
     model = sharp(build(seed=10))
     sample = batch(SOURCES, SOURCES)
     generator = VaswaniGenerator([model], rules(2))
-    expected = generator.generate([model], sample)
+    options = {"prefix_tokens": torch.randint(4, 60, (len(SOURCES), 2)), "bos_token": 7}
+    expected = generator.generate([model], sample, **options)
     encode = type(model.encoder).encode
 
     def small_machine(encoder, src_tokens, *args):
@@ -195,7 +196,7 @@ def test_out_of_memory_halves_the_batch(build, batch, monkeypatch):
         return encode(encoder, src_tokens, *args)
 
     monkeypatch.setattr(type(model.encoder), "encode", small_machine)
-    same_hypotheses(generator.generate([model], sample), expected)
+    same_hypotheses(generator.generate([model], sample, **options), expected)
 
 
 def test_the_caches_of_a_search_that_ran_out_of_memory_are_free(build, batch, monkeypatch):
