@@ -67,6 +67,15 @@ def test_after_a_signal_at_the_end_of_an_epoch(trainer, tmp_path, monkeypatch):
     assert continued(trainer, tmp_path) == LR * SHRINK
 
 
+def test_within_an_epoch_there_is_no_step(trainer, tmp_path):
+    place = {"version": 2, "epoch": 3, "iterations_in_epoch": 2}
+    within = SimpleNamespace(epoch=3, end_of_epoch=lambda: False, state_dict=lambda: place)
+    checkpoint_utils.save_checkpoint(trainer.cfg.checkpoint, trainer, within, 5.0)
+    again = started(trainer, tmp_path)
+    assert again.get_lr() == LR
+    assert again.lr_step(3, 5.0) == LR * SHRINK
+
+
 def test_a_new_schedule_does_not_know_the_old_losses(trainer, tmp_path):
     checkpoint_utils.save_checkpoint(trainer.cfg.checkpoint, trainer, ENDED, 5.0)
     again = started(trainer, tmp_path, "--reset-lr-scheduler")
