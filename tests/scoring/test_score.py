@@ -8,6 +8,7 @@ import subprocess
 from collections import Counter
 
 import pytest
+import sacrebleu
 from fairseq_commands import environment
 
 from transformer_plugin.cli import main
@@ -81,7 +82,11 @@ def test_lower_case_holds_for_the_variants_too(tmp_path, monkeypatch):
     paths = {"hypotheses": "hyp", "reference": "ref", "output": "score.json"}
     words = [word for option, name in paths.items() for word in (f"--{option}", tmp_path / name)]
     assert main(["score", *map(str, words), "--all", "--lowercase"]) == 0
-    found = json.loads((tmp_path / "score.json").read_text())["variants"]
+    scores = json.loads((tmp_path / "score.json").read_text())
+    found = scores["variants"]
+    lowered = [line.lower() for line in REFERENCES]
+    chrf = sacrebleu.corpus_chrf([line.lower() for line in HYPOTHESES], [lowered]).score
+    assert scores["chrf"] == pytest.approx(chrf) and "case:lc" in scores["chrf_signature"]
     assert found["intl"]["score"] == pytest.approx(bleu(HYPOTHESES, REFERENCES))
     assert found["filtered"]["score"] == pytest.approx(bleu(HYPOTHESES[:1], REFERENCES[:1]))
     for name in ("tokenised", "compound_split"):  # there is no hyphen or quote to split
