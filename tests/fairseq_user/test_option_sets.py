@@ -199,3 +199,9 @@ def test_an_empty_sentence_has_no_words_to_replace_unknown_ones(model, batch):
 def test_the_bound_is_for_scores_that_only_fall(dictionary, more, rule):
     chosen = {"length_penalty": "gnmt", "stop_rule": "bound"}
     assert rules_of({"beam": 4, "lenpen": 0.6, **more}, chosen, dictionary).stop_rule == rule
+
+
+def test_a_beam_is_no_wider_than_in_fairseq(model, dictionary):
+    chosen = {"length_penalty": "gnmt", "stop_rule": "bound"}
+    stock = SequenceGenerator([model], dictionary, beam_size=999)
+    assert rules_of({"beam": 999, "lenpen": 0.6}, chosen, dictionary).beam_size == stock.beam_size

@@ -57,6 +57,11 @@ def test_adverb_and_particle_are_one_label():
     assert compared(gold, test).f1 == 100
 
 
+def test_an_output_that_is_no_tree_is_no_complete_match():
+    gold = Tree.fromstring("(TOP (UH yes))")  # which has no brackets
+    assert [compared(gold, found).complete for found in (gold, None)] == [1, 0]
+
+
 def test_what_spans_only_punctuation_does_not_count():
     gold = Tree.fromstring("(TOP (S (NP (NN a)) (PRN (, ,) (: -)) (. .)))")
     assert compared(gold, gold) == Counts(2, 2, 2, 1, 1, 1, 1)

@@ -204,8 +204,9 @@ def test_lower_case_is_that_of_the_scores(scored, tmp_path):
     assert "case:lc" in tests["bootstrap"]["signatures"]["bleu"]
 
 
-@pytest.mark.parametrize("fault", ["test set", "case", "seeds", "twice", "gone", "unscored",
-                                   "shorter", "no such", "broken", "other reference"])  # fmt: skip
+@pytest.mark.parametrize("fault", ["test set", "case", "seeds", "twice", "gone", "changed",
+                                   "unscored", "shorter", "no such", "broken",
+                                   "other reference"])  # fmt: skip
 def test_what_does_not_compare_is_refused(fault, scored, texts, tmp_path, capsys):
     one, words = scored("one"), []
     if fault == "test set":
@@ -218,10 +219,10 @@ def test_what_does_not_compare_is_refused(fault, scored, texts, tmp_path, capsys
         other, message = tmp_path / "runs/two", "one has 1, two has 2"
     elif fault == "twice":
         other, message = one / ".." / "one", "given twice"
-    elif fault == "gone":
+    elif fault in ("gone", "changed"):
         reference = write(tmp_path / "gone", sentences())
         one, other = scored("three", "good", reference), scored("two", "bad", reference)
-        reference.unlink()
+        reference.unlink() if fault == "gone" else write(reference, sentences(60, seed=9))
         message = "gone: the references are missing or have changed .* --reference"
     elif fault == "unscored":
         other = scored("two")
