@@ -91,7 +91,7 @@ def assert_equal(ours, stock):
         torch.testing.assert_close(mine, theirs, atol=0, rtol=0.008)
 
 
-@pytest.mark.parametrize("clip", [0.0, 0.5])
+@pytest.mark.parametrize("clip", [0.0, 0.5, 1000.0])
 def test_updates_are_fairseqs(build_parameters, kernels, clip):
     ours, stock = (
         kind.build_optimizer(configuration(), build_parameters())
@@ -145,12 +145,13 @@ def test_the_state_of_one_goes_on_in_the_other(build_parameters, first, second):
     assert first.__name__ == second.__name__  # which a checkpoint names, and fairseq asks for
 
 
-def test_an_update_left_out_leaves_nothing_behind(build_parameters):
-    skipping, straight = (
-        FP16Optimizer.build_optimizer(configuration(), build_parameters()) for _ in range(2)
-    )
+@pytest.mark.parametrize("sharding", ["none", "os"])
+def test_an_update_left_out_leaves_nothing_behind(build_parameters, sharding):
+    cfg = configuration(distributed_training={"zero_sharding": sharding})
+    skipping, straight = (FP16Optimizer.build_optimizer(cfg, build_parameters()) for _ in range(2))
     for p in skipping.fp16_params:
         p.grad = torch.full_like(p, torch.nan)
+    skipping._needs_sync = True
     skipping.multiply_grads(0.25)
     assert not torch.isfinite(skipping.clip_grad_norm(0.0))
     for optimizer in (skipping, straight):
