@@ -59,6 +59,22 @@ def test_the_ratio_itself_is_allowed(clean, write_corpus):
     assert report["train"]["ratio"] == 1
 
 
+def test_the_longest_itself_is_allowed(clean, write_corpus):
+    raw = write_corpus("raw", train_en=["a b c", "a b c d"], train_de=["a b c", "a b c d"])
+    report, lines = clean(raw, "--max-length", 3)
+    assert lines["train.en"] == ["a b c"] and report["train"]["too_long"] == 1
+
+
+def test_every_nth_pair_is_held_out_whatever_the_blocks(clean, write_corpus):
+    sentences = [f"{number} {'word ' * 200}end" for number in range(1500)]  # three blocks
+    raw = write_corpus("raw", train_en=sentences, train_de=sentences)
+    (raw / "hold-out.json").write_text('{"every": 23}')
+    report, lines = clean(raw)
+    assert lines["valid.en"] == lines["valid.de"] == sentences[22::23]
+    assert lines["train.de"] == [line for i, line in enumerate(sentences, 1) if i % 23]
+    assert report["train"]["kept"] + report["valid"]["kept"] == 1500
+
+
 def test_held_out_pairs_are_normalised_but_never_dropped(clean, write_corpus):
     source = ["same", "same", "", "a b c d e f g h i j"]
     target = ["gleich", "gleich", "leer", "u\u0308ber\u00a0 alles\r"]
