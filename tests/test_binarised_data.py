@@ -8,6 +8,7 @@ import pytest
 from trainers import build_trainer
 
 from transformer_plugin import binarised_data
+from transformer_plugin.files import checksum
 from transformer_plugin.refusal import Refusal
 
 
@@ -57,6 +58,31 @@ def test_the_folder_of_the_epoch_is_checked(shards, tmp_path):
         task.load_dataset("train", epoch=epoch)
     with pytest.raises(Refusal, match=f"{shards[1]}/train.*contains symbol 5,000"):
         task.load_dataset("train", epoch=2)
+
+
+@pytest.mark.parametrize("pattern", ["dict.de.txt", "train.*.en.idx"])
+def test_a_file_of_another_binarisation_is_named(shards, pattern):
+    folder = shards[0]
+    sums = [f"{checksum(path)}  {path.name}\n" for path in folder.iterdir()]
+    (folder / "SHA256SUMS").write_text("".join(sums))
+    binarised_data.check_checksums(folder)
+    (path,) = folder.glob(pattern)
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(Refusal, match=f"{path} does not belong to the other files"):
+        binarised_data.check_checksums(folder)
+    path.unlink()
+    with pytest.raises(Refusal, match=f"{path} is missing"):
+        binarised_data.check_checksums(folder)
+
+
+def test_the_last_symbol_of_the_dictionary_is_the_largest(shards, tmp_path):
+    task = start(shards, tmp_path)
+    size = len(task.source_dictionary)
+    set_a_symbol(shards[0], size - 1)
+    task.load_dataset("train")
+    set_a_symbol(shards[0], size)
+    with pytest.raises(Refusal, match=f"contains symbol {size}, but .* of en has {size}:"):
+        task.load_dataset("train")
 
 
 def test_a_file_is_read_once_unless_it_changes(shards, tmp_path, monkeypatch):

@@ -9,7 +9,8 @@ from fairseq_commands import PLUGIN, run
 from transformer_plugin import cli
 from transformer_plugin.translation.alignment import alignment, word_links
 from transformer_plugin.translation.loading import load
-from transformer_plugin.translation.unknown_words import read_replacements
+from transformer_plugin.translation.unknown_words import read_replacements, replaced
+from transformer_plugin.word_alignment import Link
 
 TEXT = "the cat sees .\n\nthe quick dog's house (so) and the naïve cat slowly sees .\ncat\n"
 
@@ -139,6 +140,12 @@ def test_unknown_words_are_replaced(experiment, tmp_path):
         expected = [part.source[link.source] for link in part.links]
         assert part.target == ["Katze" if file and x == "▁cat" else x for x in expected]
         assert len(part.target) > 3 and "<unk>" not in found.text
+
+
+def test_words_that_are_known_stay():
+    links = [Link(0, 0), Link(1, 1), Link(0, 2)]
+    target = replaced(["Hund", "?", "?"], ["▁cat", "▁dog"], links, "?", {"▁cat": "Katze"})
+    assert target == ["Hund", "▁dog", "Katze"]
 
 
 def test_replacements_are_read_as_every_text_is(tmp_path):
