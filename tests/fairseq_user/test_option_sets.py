@@ -9,6 +9,7 @@ from fairseq.models.transformer_lm import TransformerLanguageModel, TransformerL
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 
 from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.language_model import CachedLanguageModel
 from transformer_plugin.modules.length_penalty import fairseq_length_penalty
 from transformer_plugin.refusal import Refusal
 from transformer_plugin.search import beam_search
@@ -130,6 +131,26 @@ def test_fusion_adds_what_it_adds_in_fairseq(
     assert [h[0]["tokens"].tolist() for h in alone.generate(models, sample)] != [
         h[0]["tokens"].tolist() for h in found
     ]
+
+
+@torch.no_grad()
+def test_a_language_model_follows_the_hypotheses(language_model):
+    """Those that are exchanged, and the sentences that are left."""
+    torch.manual_seed(0)
+    cached, history = CachedLanguageModel(language_model), torch.randint(4, 60, (3, 1, 1))
+    for parents, sentences in (
+        ([[0, 0], [0, 0], [0, 0]], [0, 1, 2]),
+        ([[1, 0], [1, 1], [0, 0]], [2, 0]),
+        ([[1, 1], [0, 1]], [1]),
+        ([[0, 1]], [0]),
+    ):
+        output = language_model(history.flatten(0, 1))
+        expected = language_model.get_normalized_probs(output, log_probs=True)[:, -1]
+        torch.testing.assert_close(cached.step(history[..., -1]), expected)
+        cached.reorder(torch.tensor(parents))
+        cached.select(torch.tensor(sentences))
+        history = torch.stack([history[i, parents[i]] for i in sentences])
+        history = torch.cat([history, torch.randint(4, 60, (*history.shape[:2], 1))], dim=2)
 
 
 def test_draws_with_a_language_model(model, language_model, batch, dictionary):
