@@ -45,3 +45,21 @@ def test_a_second_process_is_told_who_holds_it(tmp_path, inherited):
     for _ in range(2):  # the second time after an orderly end
         with file_lock(lock, "third.sh"):
             assert "third.sh (process" in lock.read_text()
+
+
+def test_a_shared_lock_keeps_out_those_that_want_it_alone(tmp_path):
+    """Within one process too, since each block opens the file."""
+    lock = tmp_path / ".lock"
+
+    def refused(who, **options):
+        with (
+            pytest.raises(LockedError, match=rf"{lock}: locked by {who} \(process"),
+            file_lock(lock, "another", patience=0, **options),
+        ):
+            pass
+
+    with file_lock(lock, "one", shared=True), file_lock(lock, "two", shared=True):
+        refused(r"one \(.*\), two")
+    with file_lock(lock, "three"):
+        refused("three")
+        refused("three", shared=True)
