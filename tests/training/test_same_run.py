@@ -6,10 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 from fairseq import checkpoint_utils
+from fairseq.dataclass.configs import CheckpointConfig
 from fairseq.trainer import Trainer
+from omegaconf import OmegaConf
 from trainers import build_trainer
 
 from transformer_plugin.checkpoint_error import CheckpointError
+from transformer_plugin.training.same_run import resumes
 
 PATIENCE = 60
 FLAGS = ("--divergence-updates", PATIENCE)
@@ -74,6 +77,17 @@ def train(trainer, losses, new):
     losses[:] = new
     while losses:
         trainer.train_step([])
+
+
+RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
+
+
+@pytest.mark.parametrize("option", [*RESETS, "no_last_checkpoints"])
+def test_a_run_that_resets_something_does_not_go_on_as_it_was(option):
+    settings = OmegaConf.structured(CheckpointConfig())
+    assert resumes(settings)
+    settings[option] = True
+    assert not resumes(settings)
 
 
 def test_a_loss_that_is_higher_in_another_run_is_no_divergence(old, tmp_path, losses):
