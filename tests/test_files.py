@@ -10,7 +10,7 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from transformer_plugin import cli
-from transformer_plugin.files import atomic_folder, atomic_write, checksum
+from transformer_plugin.files import atomic_folder, atomic_write, checksum, remove_unfinished
 
 
 def test_a_file_is_replaced_when_the_block_has_ended(tmp_path):
@@ -96,6 +96,15 @@ def test_a_folder_is_replaced_whole(tmp_path):
     with pytest.raises(FileNotFoundError), atomic_folder(path) as folder:
         folder.rmdir()  # so that it cannot replace the former one
     assert os.listdir(path) == ["two"] and os.listdir(tmp_path) == ["out"]
+
+
+def test_what_killed_processes_left_is_removed(tmp_path):
+    for name in ("out", ".out.1.partial", ".out.1.former", ".other.1.partial"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    (tmp_path / ".out.2.partial").touch()
+    remove_unfinished(tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == [".other.1.partial", "out"]
 
 
 def test_checksum_is_that_of_sha256sum(tmp_path):

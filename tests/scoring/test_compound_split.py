@@ -10,6 +10,7 @@ import sacrebleu
 from sacremoses import MosesTokenizer
 
 from transformer_plugin.cli import main
+from transformer_plugin.scoring.compound_split import authors_scores
 
 HYPOTHESES = [
     "Der Nord-Süd-Dialog ist “wichtig” & gut für alle.",
@@ -67,3 +68,11 @@ def test_quotes_of_the_reference_count_only_where_they_are_kept(tmp_path):
 def test_split_text_is_refused(tmp_path, capsys, line):
     status, output = run(tmp_path, [line], ["Nord-Süd"], "--compound-split")
     assert status == 2 and "hyp:1" in capsys.readouterr().err and not output.exists()
+
+
+def test_only_the_hypotheses_punctuation_is_normalised():
+    """As in the authors' script: a reference with its own ellipsis is matched by no hypothesis."""
+    texts = {"er geht … und kommt nach Hause": False, "er geht und kommt nach Hause": True}
+    for line, is_matched in texts.items():
+        scores = authors_scores([line], [line], "de")
+        assert (scores["tokenised"]["score"] > 99.9) == is_matched
