@@ -31,7 +31,7 @@ def test_peak_rates_of_base_and_big(d_model, peak):
 
 
 def test_lr_is_a_factor():
-    assert schedule(lr=[2.0]).step_update(0) == 2 * schedule().step_update(0)
+    assert schedule(lr=[2.0]).lr == 2 * schedule().lr
 
 
 def test_another_width_may_be_given():

@@ -52,6 +52,7 @@ class NoamSchedule(FairseqLRScheduler):
             raise ValueError(f"--warmup-updates must be at least 1, got {cfg.warmup_updates}")
         self.factor = factors[0]
         self.d_model = cfg.noam_d_model or cfg.d_model or _width(cfg)
+        self.step_update(0)
 
     def step_update(self, num_updates: int) -> float:
         """The learning rate after ``num_updates`` updates."""

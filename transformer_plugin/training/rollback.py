@@ -88,7 +88,7 @@ def unflattened(optimizer: dict[str, Any], shapes: list[torch.Size]) -> dict[str
     for name, value in flat.items():
         if torch.is_tensor(value) and value.dim():
             pieces = value.split([shape.numel() for shape in shapes])
-            parts[name] = [p.view(s) for p, s in zip(pieces, shapes, strict=True)]
+            parts[name] = [p.view(s).clone() for p, s in zip(pieces, shapes, strict=True)]
         else:
             parts[name] = [value] * len(shapes)
     states = {i: {name: part[i] for name, part in parts.items()} for i in range(len(shapes))}
