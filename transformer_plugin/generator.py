@@ -68,6 +68,8 @@ class VaswaniGenerator(nn.Module):
         self.temperature = temperature
         self.extras = extras or Extras()
         self.eval()
+        if self.extras.language_model is not None:
+            self.extras.language_model.eval()
 
     @torch.no_grad()
     def generate(

@@ -153,6 +153,12 @@ def test_a_language_model_follows_the_hypotheses(language_model):
         history = torch.cat([history, torch.randint(4, 60, (*history.shape[:2], 1))], dim=2)
 
 
+def test_a_search_makes_no_dropout_in_a_language_model(model, language_model):
+    extras = Extras(language_model=language_model.train(), lm_weight=0.4)
+    VaswaniGenerator([model], own_rules(), extras=extras)
+    assert not any(module.training for module in language_model.modules())
+
+
 def test_draws_with_a_language_model(model, language_model, batch, dictionary):
     sample = batch(SOURCES, SOURCES)
     stock = SequenceGenerator(
