@@ -20,12 +20,20 @@ def at_start(environment):
     return {name: value for name, value in environment.items() if name.startswith(AT_START)}
 
 
+def is_open(descriptor):
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
 def main(folder):
     with open(f"{folder}/started_in", "rb") as file:
         programs, environment = marshal.load(file)
     words = [f"{programs}/{os.path.basename(sys.argv[0])}", *sys.argv[1:]]
     recipe = sys.argv[1:2] == ["recipe"] and sys.argv[2:3] != ["gpus"]  # starts processes itself
-    if recipe or environment != at_start(os.environ):
+    if recipe or environment != at_start(os.environ) or not all(map(is_open, range(3))):
         os.execv(words[0], words)
     signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # until there is a process to forward to
     ignored = [int(number) for number in FORWARDED if signal.getsignal(number) == signal.SIG_IGN]
