@@ -169,5 +169,27 @@ def test_with_first_finished_the_k_likeliest_may_end_and_stay():
         assert finished.scores.tolist() == [scores]
 
 
+@pytest.mark.parametrize("beam_size", [1, 2, 4])
+def test_what_has_ended_stays_when_scores_become_nan(beam_size):
+    class Overflowing(Table):
+        steps = 0
+
+        def step(self, tokens):
+            self.steps += 1
+            if self.steps == 3:
+                self.log_p = torch.full_like(self.log_p, math.nan)
+            return super().step(tokens)
+
+    table = Overflowing(6, seed=1)
+    table.log_p[..., EOS] = table.log_p.amax(dim=-1) - 0.1  # the second best of each step
+    table.log_p = expected = table.log_p.log_softmax(-1)
+    (found,) = beam_search(table, torch.tensor([5]), rules(beam_size))
+    assert found
+    table.log_p = expected
+    for hypothesis in found:
+        total = table.score_of(hypothesis.tokens.tolist())
+        assert float(hypothesis.log_probs.sum()) == pytest.approx(total, abs=1e-5)
+
+
 def test_no_sentences_have_no_hypotheses():
     assert beam_search(Table(6, 0), torch.empty(0, dtype=torch.int64), rules(2)) == []

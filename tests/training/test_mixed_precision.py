@@ -72,8 +72,9 @@ def updates(optimizer, params, number, seed=1, clip=0.0):
     """Norms of the gradients of so many updates."""
     generator = torch.Generator().manual_seed(seed)
     norms = []
-    for _ in range(number):
-        optimizer.zero_grad()
+    for i in range(number):
+        if i % 2 == 0:  # fairseq's trainer calls it each time, but other loops may not
+            optimizer.zero_grad()
         for p in params[:-1]:  # the last one has no gradient
             p.grad = torch.randn(p.shape, generator=generator).to(p.dtype)
         optimizer._needs_sync = True  # as backward() sets it

@@ -84,7 +84,7 @@ def beam_search(
             found = Continuations.of(live, top, classes, 2 * beam_size)
             if forced is not None:
                 found = found.forced(forced, live + forced_log_p)
-        ended = found.tokens.eq(rules.eos)
+        ended = found.tokens.eq(rules.eos) & found.log_probs.isfinite()
         if may_have_ended(ended):
             finished.add(rows, step, ended, found.log_probs, found.parents)
             live, parents, tokens = found.without(ended, beam_size)

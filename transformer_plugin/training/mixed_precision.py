@@ -61,6 +61,7 @@ class FP16Optimizer(FairseqFP16Optimizer):
         rounded = dict(zip(self.fp32_params, self.fp16_params, strict=True))
         adam: Adam = self.fp32_optimizer.optimizer
         adam.step(rounded=rounded, factor=self._multiply_factor)
+        self._multiply_factor = 1.0
 
     def zero_grad(self) -> None:
         """Clears the gradients and their scale."""
