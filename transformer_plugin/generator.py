@@ -67,9 +67,8 @@ class VaswaniGenerator(nn.Module):
         self.max_len_own = max_len_own
         self.temperature = temperature
         self.extras = extras or Extras()
+        self.language_model = self.extras.language_model  # a submodule, for eval(), to() and others
         self.eval()
-        if self.extras.language_model is not None:
-            self.extras.language_model.eval()
 
     @torch.no_grad()
     def generate(

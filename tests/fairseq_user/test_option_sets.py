@@ -155,7 +155,8 @@ def test_a_language_model_follows_the_hypotheses(language_model):
 
 def test_a_search_makes_no_dropout_in_a_language_model(model, language_model):
     extras = Extras(language_model=language_model.train(), lm_weight=0.4)
-    VaswaniGenerator([model], own_rules(), extras=extras)
+    ours = VaswaniGenerator([model], own_rules(), extras=extras)
+    assert language_model in set(ours.modules())
     assert not any(module.training for module in language_model.modules())
 
 
