@@ -1,5 +1,6 @@
 """What counts as a change of a stage's inputs, outputs and settings."""
 
+import contextlib
 import hashlib
 import json
 
@@ -90,6 +91,21 @@ def test_an_unreadable_record_is_none(data, tmp_path, contents):
     assert done.is_current([])
     done.path.write_text(contents)
     assert not done.is_current([])
+
+
+def test_a_stage_that_was_killed_before_it_was_recorded_runs_again(data, tmp_path):
+    output = tmp_path / "out"
+    output.write_bytes(b"whole")
+
+    def killed():
+        raise KeyboardInterrupt
+
+    for before_saving, is_current in ((killed, False), (lambda: None, True)):
+        stage = DoneFile(tmp_path, "x", {}, [data])
+        stage.start([])
+        with contextlib.suppress(KeyboardInterrupt):
+            stage.end([output], True, before_saving)
+        assert DoneFile(tmp_path, "x", {}, [data]).is_current([output]) == is_current
 
 
 def test_a_stage_that_was_stopped_knows_what_it_was_started_with(data, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -78,15 +78,21 @@ class DoneFile:
         self._before = self._record(), _checksums_of_existing(outputs)
         self._save(self._wanted | {"outputs": None})
 
-    def end(self, outputs: Iterable[Path], finished: bool) -> bool:
+    def end(
+        self,
+        outputs: Iterable[Path],
+        finished: bool,
+        before_saving: Callable[[], None] = lambda: None,
+    ) -> None:
         """Records the outputs if the stage has finished.
 
         If it has not changed the outputs since ``start``, the record is restored in two cases: the
         stage failed; or it had already finished, with other inputs or settings, and found nothing
         left to do.
 
-        Returns:
-            Whether there is a new record.
+        Args:
+            before_saving: called before a new record is saved. If the process is killed in it, the
+                stage runs again.
         """
         record, before = self._before
         now = _checksums_of_existing(outputs)
@@ -94,10 +100,9 @@ class DoneFile:
         found_nothing_to_do = had_finished and bool(self._changes_of(record))
         if now == before and (found_nothing_to_do or not finished):
             self._save(record)
-            return False
-        if finished:
+        elif finished:
+            before_saving()
             self._save(self._wanted | {"outputs": now})
-        return finished
 
     def _record(self) -> dict[str, Any] | None:
         """The file's contents; None if it is missing or damaged."""

@@ -102,9 +102,7 @@ class Recipe:
         try:
             status = self._run(commands)
         finally:
-            is_new = done_file.end([last.output], finished=status == 0)
-        if is_new:
-            self._record(commands, status)
+            done_file.end([last.output], status == 0, lambda: self._record(commands, 0))
         return status
 
     def _movable(self, command: Command) -> Command:
