@@ -84,6 +84,13 @@ def test_links_that_lead_nowhere_are_replaced(tmp_path):
         assert (tmp_path / name).read_text() == "text"
 
 
+def test_a_link_into_a_missing_folder_names_that_folder(tmp_path):
+    (tmp_path / "link").symlink_to("missing/file")
+    link = atomic_write(tmp_path / "link", follow_symlinks=True)
+    with pytest.raises(FileNotFoundError, match="missing: no such folder: create it first"), link:
+        pass
+
+
 def test_a_folder_is_replaced_whole(tmp_path):
     path = tmp_path / "out"
     for name in ("one", "two"):

@@ -36,7 +36,9 @@ def atomic_write(path: Path, mode: str = "w", follow_symlinks: bool = False) -> 
         with path.open(mode, **text) as file:  # type: ignore[call-overload]
             yield file
         return
-    path = path.resolve() if follow_symlinks else path
+    if follow_symlinks:
+        path = path.resolve()
+        check_target(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open(mode, **text) as file:  # type: ignore[call-overload]

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from transformer_plugin import cli
+from transformer_plugin.model import VaswaniTransformer
 from transformer_plugin.translation.arguments import add_model_arguments
 from transformer_plugin.translation.contrast import by_category, log_probabilities, token_pairs
 from transformer_plugin.translation.contrastive_pairs import Pair, read_pairs
@@ -98,13 +99,18 @@ def test_the_command_counts_what_the_model_prefers(prepared, tmp_path, capsys):
     assert "word              50.00% of 2" in printed and "distance 16+ " in printed
 
 
-def test_pairs_of_the_same_subwords_are_left_out(prepared, tmp_path, capsys):
+def test_pairs_of_the_same_subwords_are_left_out(prepared, tmp_path, capsys, monkeypatch):
     run, table = prepared("sentencepiece"), tmp_path / "pairs.tsv"
     same = "the cat .\tdie Katze \u2603 .\tdie Katze \u2602 .\tunknown\t\n"
     words = ["contrast", str(run), "--cpu", "--input", str(table)]
     table.write_text(HEADER + "the cat .\tdie Katze .\tdie die .\tword\t1\n" + same * 2)
     assert cli.main(words) == 0
     said = capsys.readouterr()
+    monkeypatch.setattr(VaswaniTransformer, "max_positions", lambda _self: (1024, 12))
+    long = "die Katze . " * 5  # left out, and of more tokens than the model takes
+    table.write_text(table.read_text() + f"the cat .\t{long}\u2603\t{long}\u2602\tunknown\t\n")
+    assert cli.main(words) == 0
+    assert "all              100.00% of 1" in capsys.readouterr().out
     assert said.err.startswith("left out: 2 of 3 pairs, whose translations are the same subwords")
     assert f"first {table}:3\n" in said.err
     assert "all              100.00% of 1" in said.out and "unknown" not in said.out

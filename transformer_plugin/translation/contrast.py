@@ -8,7 +8,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from fairseq import utils
@@ -26,7 +26,14 @@ from .loading import Loaded, load_models
 _BATCH_TOKENS = 4000  # tokens of the longer side, with padding, that are scored together
 _FAR = 16  # words; larger distances are counted as this one
 Texts = tuple[str, str]  # a raw source and a raw target
-TokenPair = tuple[Tensor, Tensor]  # ids of their subwords, ``[S]`` and ``[T]``
+
+
+class TokenPair(NamedTuple):
+    """The ids of the subwords of both sides, ``[S]`` and ``[T]``, and their place, for messages."""
+
+    source: Tensor
+    target: Tensor
+    place: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +89,7 @@ def _without_same(pairs: Sequence[Pair], ids: dict[Texts, TokenPair]) -> list[Pa
     kept: list[Pair] = []
     same: list[Pair] = []
     for pair in pairs:
-        right, wrong = (ids[pair.source, text][1] for text in (pair.right, pair.wrong))
+        right, wrong = (ids[pair.source, text].target for text in (pair.right, pair.wrong))
         (same if torch.equal(right, wrong) else kept).append(pair)
     if not kept:
         raise ValueError(
@@ -135,24 +142,16 @@ def token_pairs(loaded: Loaded, texts: dict[Texts, str]) -> dict[Texts, TokenPai
 
     Args:
         texts: raw (source, target) pairs, each with its place in the file for messages.
-
-    Raises:
-        ValueError: a text is too long for the model.
     """
     task = loaded.task
-    limits = utils.resolve_max_positions(
-        task.max_positions(), *(model.max_positions() for model in loaded.models)
-    )
-    ids: dict[Texts, TokenPair] = {}
-    for (source, target), place in texts.items():
-        ids[source, target] = pair = (
+    return {
+        (source, target): TokenPair(
             token_ids(loaded.source.split(source), task.source_dictionary),
             token_ids(loaded.target.split(target), task.target_dictionary),
+            place,
         )
-        for tokens, limit in zip(pair, limits or (), strict=False):
-            if limit is not None and len(tokens) > limit:
-                raise ValueError(f"{place}: {len(tokens)} tokens, the model's limit is {limit}")
-    return ids
+        for (source, target), place in texts.items()
+    }
 
 
 @torch.no_grad()
@@ -161,14 +160,24 @@ def log_probabilities(loaded: Loaded, ids: dict[Texts, TokenPair]) -> dict[Texts
 
     Args:
         ids: see ``token_pairs``.
+
+    Raises:
+        ValueError: a text is too long for the model.
     """
     task = loaded.task
+    limits = utils.resolve_max_positions(
+        task.max_positions(), *(model.max_positions() for model in loaded.models)
+    )
+    for *pair, place in ids.values():
+        for tokens, limit in zip(pair, limits or (), strict=False):
+            if limit is not None and len(tokens) > limit:
+                raise ValueError(f"{place}: {len(tokens)} tokens, the model's limit is {limit}")
     for model in loaded.models:
         if isinstance(model, VaswaniTransformer):
             model.prepare_scoring(_BATCH_TOKENS)
     scorer = SequenceScorer(task.target_dictionary)
     scores = {}
-    keys, lengths = list(ids), [max(map(len, pair)) for pair in ids.values()]
+    keys, lengths = list(ids), [max(len(p.source), len(p.target)) for p in ids.values()]
     for numbers in batches_by_length(lengths, _BATCH_TOKENS):
         batch = [keys[i] for i in numbers]
         sample = _sample(loaded, [ids[key] for key in batch])
@@ -177,10 +186,10 @@ def log_probabilities(loaded: Loaded, ids: dict[Texts, TokenPair]) -> dict[Texts
     return scores
 
 
-def _sample(loaded: Loaded, pairs: list[tuple[Tensor, Tensor]]) -> dict[str, Any]:
+def _sample(loaded: Loaded, pairs: list[TokenPair]) -> dict[str, Any]:
     """A batch in fairseq's form."""
     task, device = loaded.task, next(loaded.models[0].parameters()).device
-    sources, targets = zip(*pairs, strict=True)
+    sources, targets, _places = zip(*pairs, strict=True)
     pad, eos = task.target_dictionary.pad(), task.target_dictionary.eos()
     shifted = data_utils.collate_tokens(targets, pad, eos, move_eos_to_beginning=True)
     return {

@@ -220,6 +220,8 @@ def test_gradients_hooks_and_other_types_go_by_the_plain_way(decoder):
     assert packed(layer, x) is None  # gradients are wanted
     with torch.no_grad():
         assert packed(layer, x.double()) is None
+        with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
+            linear(layer, x[:, :32])
         layer.register_forward_hook(lambda _module, _inputs, y: y + 1)
         assert linear(layer, x).equal(linear.plain(layer, x))
 

@@ -97,6 +97,7 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
         isinstance(layer, Linear)
         and packed(layer, x) is not None
         and is_exactly_linear(layer)
+        and x.size(-1) == layer.weight.size(1)
         and not torch.is_autocast_enabled("cpu")
     )
 
