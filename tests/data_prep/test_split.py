@@ -49,6 +49,7 @@ def test_source_sentences_stay_together(step, tmp_path):
     assert sorted(found["train"]) == sorted(
         p for p in pairs if p[0].strip().lower() in sources["train"]
     )
+    assert found["train"] != sorted(found["train"])
     # Of a sentence's three translations, hardly any two are neighbours.
     assert sum(one[0] == other[0] for one, other in itertools.pairwise(found["train"])) < 20
     assert split("two", 1) == files and split("three", 2) != files

@@ -63,10 +63,12 @@ def same(ours, stock):
 
 @pytest.mark.parametrize("beam_size", [1, 5])
 @pytest.mark.parametrize("chosen", [{}, {"top_k": 5}, {"top_p": 0.7}], ids=str)
+@pytest.mark.parametrize("shrinks", [True, False])
 def test_a_seed_draws_what_it_draws_for_fairseq(
-    model, batch, dictionary, beam_size, chosen, monkeypatch
+    model, batch, dictionary, beam_size, chosen, shrinks, monkeypatch
 ):
-    monkeypatch.setattr(beam_search, "worth_shrinking", lambda *_: False)  # as in a large batch
+    if not shrinks:  # as a large batch of which few sentences have ended
+        monkeypatch.setattr(beam_search, "worth_shrinking", lambda *_: False)
     sample = batch(SOURCES, SOURCES)
     names = {"top_k": "sampling_topk", "top_p": "sampling_topp"}
     strategy = search.Sampling(dictionary, **{names[k]: v for k, v in chosen.items()})
