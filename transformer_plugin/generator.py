@@ -67,7 +67,7 @@ class VaswaniGenerator(nn.Module):
         self.max_len_own = max_len_own
         self.temperature = temperature
         self.extras = extras or Extras()
-        self.language_model = self.extras.language_model  # a submodule, for eval(), to() and others
+        self.language_model = self.extras.language_model  # a submodule, which eval() and to() reach
         self.eval()
 
     @torch.no_grad()
@@ -163,8 +163,8 @@ class VaswaniGenerator(nn.Module):
         source = source[:, source.ne(self.rules.pad).any(dim=0)]
         scorers = [self._scorer(model, source) for model in self.models]
         scorer: Scorer = scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers)
-        if self.extras.language_model is not None:
-            fused = CachedLanguageModel(self.extras.language_model)
+        if self.language_model is not None:
+            fused = CachedLanguageModel(self.language_model)
             scorer = FusedScorer(scorer, fused, self.extras.lm_weight)
         if self.extras.tree_tokens is not None:
             scorer = TreeScorer(scorer, self.extras.tree_tokens, source, max_lengths)
