@@ -163,8 +163,9 @@ def test_replacements_are_read_as_every_text_is(tmp_path):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"nbest": 5}, "--nbest must be from 1 to --beam, 4"),
-        ({"temperature": 0}, "--temperature must be positive"),
+        ({"nbest": 5}, "--nbest must be at most --beam, 4"),
+        ({"nbest": 0}, "--nbest 0: expected at least 1"),
+        ({"temperature": 0}, "--temperature 0: expected a number greater than 0"),
         ({"sampling_topk": 5}, "--sampling-topp need --sampling"),
         ({"seed": 2}, "call torch.manual_seed"),
         ({"prefix": True}, "give prefixes to translate or n_best"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import math
 import threading
 import warnings
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from ..decode_precision import fastest_on_gpu, in_precision
 from ..languages import check_languages
 from ..model import VaswaniTransformer
 from ..prepared_data import prepared_data
+from ..search_options import check_options
 from .arguments import add_model_arguments, add_n_best_arguments, add_search_arguments
 from .subwords import Prepared, Subwords, load_subwords
 from .translator import Translator
@@ -107,10 +107,12 @@ def load_translator(args: argparse.Namespace) -> Translator:
         FileNotFoundError: see ``load_models``.
         ValueError: see ``load_models``, or an option has an invalid value.
     """
-    number = getattr(args, "nbest", None) or 1
+    number = 1 if getattr(args, "nbest", None) is None else args.nbest
     if getattr(args, "sampling", False):
         args.beam = number
-    _check_search(args, number)
+    check_options(vars(args) | {"nbest": number}, None)
+    if number > args.beam:
+        raise ValueError(f"--nbest must be at most --beam, {args.beam}")
     replacements = read_replacements(getattr(args, "replace_unk", None))
     loaded = load_models(args)
     generator = loaded.task.build_generator(loaded.models, loaded.cfg.generation)
@@ -152,15 +154,6 @@ def arguments_of(data: Path | str, path: Path | str, **options: Any) -> argparse
             raise ValueError(f"there is no option '{name}': expected one of {known}")
         setattr(args, name, value)
     return args
-
-
-def _check_search(args: argparse.Namespace, number: int) -> None:
-    if args.beam < 1 or not math.isfinite(args.lenpen):
-        raise ValueError("--beam must be at least 1, and --lenpen a finite number")
-    if number < 1 or number > args.beam:
-        raise ValueError(f"--nbest must be from 1 to --beam, {args.beam}")
-    if not 0 < getattr(args, "temperature", 1.0) < math.inf:
-        raise ValueError("--temperature must be positive")
 
 
 def _load_model(path: str, task: tasks.FairseqTask) -> BaseFairseqModel:
