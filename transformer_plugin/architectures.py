@@ -15,6 +15,7 @@ from fairseq.models import (
 )
 
 from .combinations import check_names
+from .config import MAX_POSITIONS
 from .model import VaswaniTransformer  # noqa: F401  (registered as vaswani_transformer)
 from .presets import PRESETS, ModelSettings
 from .refusal import Refusal
@@ -79,7 +80,7 @@ def _complete(args: Namespace) -> None:
         raise Refusal("--lr-scheduler polynomial_decay needs --total-num-update")
     for name in ("max_source_positions", "max_target_positions"):
         if getattr(args, name, 0) is None:
-            setattr(args, name, 1024)  # tasks of language models have no limit
+            setattr(args, name, MAX_POSITIONS)  # tasks of language models have no limit
 
 
 for _name, _settings in PRESETS.items():

@@ -21,6 +21,8 @@ else:
     Initialisation = ChoiceEnum(["paper", "fairseq"])
     Fidelity = ChoiceEnum(list(FIDELITIES))
 
+MAX_POSITIONS = 1024  # tokens of a source or a target by default, as in fairseq
+
 # Fields that may change while a model is trained: its parameters keep their meaning.
 CHANGEABLE_FIELDS = frozenset({
     *("dropout", "attention_dropout", "activation_dropout", "label_smoothing"),
@@ -106,8 +108,8 @@ class VaswaniConfig(FairseqDataclass):
         metadata={"help": "whose defaults to use: the paper's, t2t's or fairseq's"},
     )
     # Deviation: longer training sentences are skipped; the paper states no limit.
-    max_source_positions: int = II("oc.select:task.max_source_positions,1024")
-    max_target_positions: int = II("oc.select:task.max_target_positions,1024")
+    max_source_positions: int = II(f"oc.select:task.max_source_positions,{MAX_POSITIONS}")
+    max_target_positions: int = II(f"oc.select:task.max_target_positions,{MAX_POSITIONS}")
 
 
 def is_plugin_model(settings: object) -> bool:

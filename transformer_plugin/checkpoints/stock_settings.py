@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ..architectures import built_class
-from ..config import completed
+from ..config import MAX_POSITIONS, completed
 from ..model import VaswaniTransformer
 from ..modules.positional_encoding import positional_encoding, positional_encoding_halves
 
@@ -176,8 +176,8 @@ def to_plugin(args: Namespace) -> dict[str, Any]:
         "untie_source_embedding": not tied and half_tied,
         "checkpoint_activations": bool(getattr(args, "checkpoint_activations", False)),
         "fidelity": "fairseq",
-        "max_source_positions": getattr(args, "max_source_positions", None) or 1024,
-        "max_target_positions": getattr(args, "max_target_positions", None) or 1024,
+        "max_source_positions": getattr(args, "max_source_positions", None) or MAX_POSITIONS,
+        "max_target_positions": getattr(args, "max_target_positions", None) or MAX_POSITIONS,
     }
 
 

@@ -10,6 +10,7 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.data.indexed_dataset import MMapIndexedDataset, infer_dataset_impl
 
 from ..binarised_data import check_data
+from ..config import MAX_POSITIONS
 from ..dictionary_file import load_dictionary
 from ..refusal import Refusal
 from .finding import NOTE, OK, PROBLEM, Finding
@@ -19,7 +20,6 @@ SPLITS = {
     "valid": "training validates on it, unless --disable-validation is given",
     "test": "fairseq-generate translates it",
 }
-LONGEST = 1024  # default of --max-source-positions and --max-target-positions
 AGAIN = "prepare the data again: recipes/prepare.sh, or fairseq-preprocess"
 _MANY_UNKNOWN = 0.01
 
@@ -90,9 +90,9 @@ def _find_in_split(prefix: Path, dictionaries: dict[str, Dictionary]) -> Iterato
         raise DataError(f"{prefix}: {counts}; they must be translations of each other")
     tokens = f"{lengths.sum():,} and {others.sum():,} tokens"
     yield Finding(OK, f"{prefix}: {len(lengths):,} pairs, {tokens}")
-    long = int((np.maximum(lengths, others) > LONGEST).sum())
+    long = int((np.maximum(lengths, others) > MAX_POSITIONS).sum())
     if long:
-        text = f"{prefix}: {long:,} pairs are longer than {LONGEST:,} tokens"
+        text = f"{prefix}: {long:,} pairs are longer than {MAX_POSITIONS:,} tokens"
         remedy = "raise --max-source-positions and --max-target-positions"
         if prefix.name.startswith("train"):
             yield Finding(NOTE, f"{text}; training skips them", f"{remedy} to keep them")

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ..config import VaswaniConfig, completed, head_widths
+from ..config import MAX_POSITIONS, VaswaniConfig, completed, head_widths
 from ..flops import Dimensions, device_flops, training_flops, transformer_flops
 from ..paper_tables import (
     BASE_RUN,
@@ -25,7 +25,7 @@ from .parameters import transformer_parameters
 
 # Tokens of a sentence, for the quadratic part of attention: about the mean in WMT14.
 LENGTH = 25
-LEARNED_POSITIONS = 2 * (1024 + 2)  # both sides: fairseq's default limit and two unused rows
+LEARNED_POSITIONS = 2 * (MAX_POSITIONS + 2)  # both sides; fairseq adds two unused rows
 
 
 @dataclass(frozen=True)

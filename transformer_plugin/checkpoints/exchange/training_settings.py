@@ -7,6 +7,7 @@ from typing import Any
 
 from fairseq.models.transformer.transformer_legacy import base_architecture
 
+from ...config import MAX_POSITIONS
 from ...fidelity import FIDELITIES
 from ..sections import section
 from ..stock_settings import completed_settings
@@ -101,7 +102,7 @@ def _model_flags(model: Any, to: str) -> list[str]:
         base_architecture(defaults)
         usual: Section = vars(defaults) | {"encoder_embed_dim": 512, "encoder_ffn_embed_dim": 2048}
         flags, given = ["--arch", "transformer"], vars(model)
-        usual |= {"max_source_positions": 1024, "max_target_positions": 1024}
+        usual |= dict.fromkeys(("max_source_positions", "max_target_positions"), MAX_POSITIONS)
         hidden = {"arch", "_name"}
     else:
         flags = ["--arch", "vaswani_base", "--fidelity", "fairseq"]
