@@ -8,22 +8,20 @@ from typing import Any
 from .checkpoint_error import CheckpointError
 
 
-def check_languages(name: str, state: Mapping[str, Any], source: str, target: str) -> None:
-    """Compares the requested languages with those in the checkpoint's settings, if it has them.
+def check_languages(name: str, trained: Mapping[str, Any] | None, source: str, target: str) -> None:
+    """Compares the requested languages with those of the training, if they are known.
 
     With a joint dictionary a model loads for any languages, but its translations are nonsense.
 
     Args:
         name: the checkpoint's name, for the message.
-        state: the checkpoint's contents.
+        trained: the options of the task in the checkpoint, if it has them.
 
     Raises:
         CheckpointError: the languages differ.
     """
-    args, cfg = state.get("args"), state.get("cfg")
-    trained = vars(args) if args is not None else (cfg or {}).get("task") or {}
     asked = {"source_lang": source, "target_lang": target}
-    known = {side: trained.get(side) or language for side, language in asked.items()}
+    known = {side: (trained or {}).get(side) or language for side, language in asked.items()}
     if known != asked:
         right = "-s {source_lang} -t {target_lang}".format_map(known)
         raise CheckpointError(

@@ -99,7 +99,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         whole = cast("DictConfig", cfg._get_root()) if isinstance(cfg, DictConfig) else None
         if from_checkpoint and whole is not None:
             path = self._whole_cfg().get("common_eval", {}).get("path") or "the checkpoint"
-            check_languages(path, {"cfg": whole}, self.cfg.source_lang, self.cfg.target_lang)
+            check_languages(path, whole.get("task"), self.cfg.source_lang, self.cfg.target_lang)
         model = super().build_model(cfg, from_checkpoint)
         if isinstance(model, VaswaniTransformer):
             found = model_deviations(model.cfg)
