@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq import optim
 from fairseq.optim.fp16_optimizer import FP16Optimizer as FairseqFP16Optimizer
 from omegaconf import OmegaConf
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -244,4 +245,6 @@ def test_an_option_that_fairseq_misses_is_named_in_a_line():
         pytest.raises(Refusal, match="--fp16-scale-window must be given"),
         optimizers_for_half_precision(),
     ):
-        FP16Optimizer.build_optimizer(cfg, weights)
+        assert optim.FP16Optimizer is FP16Optimizer
+        optim.FP16Optimizer.build_optimizer(cfg, weights)
+    assert optim.FP16Optimizer is FairseqFP16Optimizer

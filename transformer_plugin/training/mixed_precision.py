@@ -159,19 +159,20 @@ class AMPOptimizer(FairseqAMPOptimizer):
 
 @contextlib.contextmanager
 def optimizers_for_half_precision() -> Iterator[None]:
-    """Context in which fairseq builds these optimizers. It looks them up by their names, which then
-    stay replaced.
+    """Context in which fairseq, which looks optimizers up by their names, builds these.
 
     Raises:
         Refusal: fairseq refuses an option, such as several ``--update-freq`` without
             ``--fp16-scale-window``.
     """
-    optim.FP16Optimizer = FP16Optimizer
-    optim.AMPOptimizer = AMPOptimizer
+    fairseqs = optim.FP16Optimizer, optim.AMPOptimizer
+    optim.FP16Optimizer, optim.AMPOptimizer = FP16Optimizer, AMPOptimizer
     try:
         yield
     except ValueError as error:
         raise Refusal(str(error)) from None
+    finally:
+        optim.FP16Optimizer, optim.AMPOptimizer = fairseqs
 
 
 def _norm(
