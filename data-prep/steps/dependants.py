@@ -19,10 +19,12 @@ def check_dependants(output: Path, new: Path, pattern: str, run: Path | None) ->
         checkpoints = f"{glob.escape(str(folder))}/**/checkpoints/checkpoint*.pt"
         found = glob.glob(checkpoints, recursive=True)  # follows links, unlike rglob
         if found:
+            record = output.parent / ".done" / f"{output.name}.json"
             folders = ", ".join(sorted({str(Path(path).parent) for path in found}))
             raise BadInput(
                 f"{output} would be replaced by other files, and the checkpoints in {folders}"
                 " can be used only with the present ones: prepare again with text and settings as"
-                " they were (raw/ and clean/ have already been replaced), or move these checkpoints"
-                " elsewhere, or set RUNS (and DATA_DIR, if it is set) to another folder"
+                f" they were ({record} has the settings; raw/ and clean/ have already been"
+                " replaced), or move these checkpoints elsewhere, or set RUNS (and DATA_DIR, if it"
+                " is set) to another folder"
             )

@@ -151,17 +151,40 @@ def test_settings_that_changed_after_the_end_of_training_are_not_recorded(tmp_pa
     assert "already done" in recipe("train.sh", "toy", **knobs).stderr
 
 
+def test_a_training_without_a_record_of_its_settings_is_continued_but_not_recorded(tmp_path):
+    tool = "mkdir -p $RUNS/toy/checkpoints; touch $RUNS/toy/checkpoints/checkpoint_last.pt"
+    env = recipes(tmp_path, fairseq_train=tool)
+    knobs = {name: env[name] for name in ("PATH", "RUNS")}
+    recipe("train.sh", "toy", **knobs)
+    (tmp_path / "runs/toy/.done/train.json").unlink()
+    for _ in range(2):
+        said = recipe("train.sh", "toy", **knobs, DROPOUT="0.4").stderr
+        assert "train: there is no record of what it was started with; continuing from" in said
+
+
+def test_of_many_changed_inputs_a_few_are_named(tmp_path):
+    tool = "mkdir -p $RUNS/toy/checkpoints; touch $RUNS/toy/checkpoints/checkpoint_last.pt"
+    env = recipes(tmp_path, fairseq_train=tool)
+    knobs = {name: env[name] for name in ("PATH", "RUNS")}
+    recipe("train.sh", "toy", **knobs)
+    for number in range(9):
+        (tmp_path / f"runs/toy/data-bin/{number}.bin").write_text("new")
+    said = recipe("train.sh", "toy", **knobs, DROPOUT="0.4").stderr
+    names = "".join(f", data-bin/{number}.bin" for number in range(4))
+    assert f"train: settings{names} and 5 more changed since it was started" in said
+
+
 def test_all_machines_agree_on_whether_training_is_done(tmp_path):
     """By the record of machine 0: otherwise one waits for another that skips the stage."""
     tool = "mkdir -p $RUNS/toy/checkpoints; touch $RUNS/toy/checkpoints/checkpoint_last.pt"
-    env = recipes(tmp_path, torchrun=tool)
+    env = recipes(tmp_path, torchrun=f"{tool}; exit ${{DIES:-0}}")
     knobs = {name: env[name] for name in ("PATH", "RUNS")} | {"NODES": "2", "GPUS": "1"}
 
-    def skips(rank, **others):
-        said = recipe("train.sh", "toy", NODE_RANK=str(rank), **knobs, **others).stderr
-        return "train: already done" in said
+    def skips(rank, status=0, **others):
+        done = recipe("train.sh", "toy", status=status, NODE_RANK=str(rank), **knobs, **others)
+        return "train: already done" in done.stderr
 
-    assert not skips(1)  # machine 0 dies, after which both start again
+    assert not skips(0, status=9, DIES="9")  # after which both start again
     assert not skips(1) and not skips(0)
     assert skips(0) and skips(1)
     assert not skips(1, MAX_EPOCH="11") and not skips(0, MAX_EPOCH="11")

@@ -108,6 +108,48 @@ def test_a_stage_that_was_killed_before_it_was_recorded_runs_again(data, tmp_pat
         assert DoneFile(tmp_path, "x", {}, [data]).is_current([output]) == is_current
 
 
+def test_an_output_of_unknown_origin_is_not_recorded_as_made_now(data, tmp_path):
+    output = tmp_path / "out"
+    output.write_bytes(b"of other settings")
+    for contents, is_current in ((b"of other settings", False), (b"own", True)):
+        stage = DoneFile(tmp_path, "x", {}, [data])
+        assert not stage.has_record and stage.changes() == []
+        stage.start([output])
+        output.write_bytes(contents)
+        stage.end([output], True)
+        assert stage.is_current([output]) == stage.has_record == is_current
+
+
+def test_an_output_that_is_made_anew_may_be_the_same(data, tmp_path):
+    output = tmp_path / "out"
+    output.write_bytes(b"same")
+    stage = DoneFile(tmp_path, "x", {}, [data])
+    stage.start([])
+    stage.end([output], True)
+    assert stage.is_current([output])
+
+
+def test_a_failure_before_anything_was_made_leaves_a_record_of_the_start(data, tmp_path):
+    stage = DoneFile(tmp_path, "x", {}, [data])
+    stage.start([tmp_path / "out"])
+    stage.end([tmp_path / "out"], False)
+    assert stage.has_record and not stage.is_current([tmp_path / "out"])
+
+
+def test_a_recorded_file_that_does_not_count_any_more_has_not_changed(data, tmp_path):
+    (tmp_path / "b.model").write_bytes(b"one")
+    inputs = [data, tmp_path / "b.model"]
+    before = DoneFile(tmp_path, "x", {}, inputs)
+    before.start([])
+    before.end([], True)
+    (data / "b").write_bytes(b"other")
+    assert DoneFile(tmp_path, "x", {}, inputs).changes() == ["data/b"]
+    now = DoneFile(tmp_path, "x", {}, inputs, ignored=["b*"])
+    assert now.changes() == [] and now.is_current([])
+    (tmp_path / "b.model").write_bytes(b"other")  # not in a folder
+    assert DoneFile(tmp_path, "x", {}, inputs, ignored=["b*"]).changes() == ["b.model"]
+
+
 def test_a_stage_that_was_stopped_knows_what_it_was_started_with(data, tmp_path):
     output = tmp_path / "out"
 

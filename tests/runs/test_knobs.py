@@ -35,6 +35,7 @@ RECIPES = REPO / "recipes"
         ("EPOCHS", "MAX_EPOCH"),
         ("LR", "LR_FACTOR"),
         ("STEPS", "MAX_UPDATE"),
+        ("UPDATE_FREQ", "UPDATE_TOKENS"),
     ],
 )
 def test_a_misspelt_knob_is_refused(misspelt, meant):

@@ -41,19 +41,30 @@ class DoneFile:
         self.path = folder / ".done" / f"{name}.json"
         settings = json.loads(json.dumps(settings))  # tuples become lists, as in the file
         self._wanted = {"settings": settings, "inputs": checksums(inputs, ignored)}
+        self._ignored = ignored
         self._before: tuple[dict[str, Any] | None, dict[str, str]] = (None, {})
 
+    @property
+    def has_record(self) -> bool:
+        """Whether it is known what the stage was last started with."""
+        return self._record() is not None
+
     def changes(self) -> list[str]:
-        """The names of inputs that have changed since the stage was started, and "settings" if
-        those have; empty if it never was."""
+        """What has changed since the stage was started: "settings", and the names of inputs; empty
+        if it never was."""
         return self._changes_of(self._record())
 
     def _changes_of(self, record: dict[str, Any] | None) -> list[str]:
         if record is None:
             return []
         then, now = record["inputs"], self._wanted["inputs"]
+        then = {name: then[name] for name in then if not self._is_ignored(name)}
         names = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
-        return names + ["settings"] * (record["settings"] != self._wanted["settings"])
+        return ["settings"] * (record["settings"] != self._wanted["settings"]) + names
+
+    def _is_ignored(self, name: str) -> bool:
+        """Whether a recorded file does not count any more: one in a folder, by its name."""
+        return "/" in name and _matches(Path(name), self._ignored)
 
     def is_current(self, outputs: Iterable[Path]) -> bool:
         """Whether the stage made exactly these outputs from exactly these inputs and settings."""
@@ -74,7 +85,11 @@ class DoneFile:
         return next((e for e in entries if e.name not in outputs and e.suffix != ".log"), None)
 
     def start(self, outputs: Iterable[Path]) -> None:
-        """Records what the stage is started with; ``end`` must follow."""
+        """Records what the stage is started with; ``end`` must follow.
+
+        Args:
+            outputs: those that it continues from; none if it makes them anew.
+        """
         self._before = self._record(), _checksums_of_existing(outputs)
         self._save(self._wanted | {"outputs": None})
 
@@ -86,9 +101,9 @@ class DoneFile:
     ) -> None:
         """Records the outputs if the stage has finished.
 
-        If it has not changed the outputs since ``start``, the record is restored in two cases: the
-        stage failed; or it had already finished, with other inputs or settings, and found nothing
-        left to do.
+        If it has not changed the outputs that it continued from, the record is restored in three
+        cases: there was none; the stage failed; or it had already finished, with other inputs or
+        settings, and found nothing left to do.
 
         Args:
             before_saving: called before a new record is saved. If the process is killed in it, the
@@ -98,7 +113,7 @@ class DoneFile:
         now = _checksums_of_existing(outputs)
         had_finished = record is not None and record["outputs"] is not None
         found_nothing_to_do = had_finished and bool(self._changes_of(record))
-        if now == before and (found_nothing_to_do or not finished):
+        if before and now == before and (record is None or found_nothing_to_do or not finished):
             self._save(record)
         elif finished:
             before_saving()
@@ -163,7 +178,11 @@ def _files(
     for path in folder.iterdir():
         if path.is_dir():
             yield from _files(path, ignored, (*above, this))
-        elif not any(fnmatchcase(path.name, pattern) for pattern in (*IGNORED, *ignored)):
+        elif not _matches(path, (*IGNORED, *ignored)):
             if not path.exists():
                 raise FileNotFoundError(f"{path} is a link to a file that does not exist")
             yield path
+
+
+def _matches(path: Path, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(path.name, pattern) for pattern in patterns)

@@ -21,6 +21,7 @@ _ELSEWHERE = {  # names that other toolkits have for a variable
     **dict.fromkeys(["STEPS", "UPDATES", "MAX_STEPS"], "MAX_UPDATE"),
     **{"VOCAB": "VOCAB_SIZE", "LR": "LR_FACTOR", "WARMUP": "WARMUP_UPDATES"},
     **{"BATCH_SIZE": "MAX_TOKENS", "BEAM_SIZE": "BEAM", "LENPEN": "ALPHA"},
+    "UPDATE_FREQ": "UPDATE_TOKENS",
 }
 _LONG = 6  # characters of a name that other programs are unlikely to have by chance
 

@@ -23,6 +23,7 @@ from .plan import Command
 from .process import Supervisor
 
 PATIENCE = 2.0  # seconds for a recipe that is just ending
+_MOST_NAMES = 5  # of changed inputs that a message lists
 _KILLED_BY_USR1 = 128 + signal.SIGUSR1
 
 
@@ -93,11 +94,11 @@ class Recipe:
         if self.node_rank:
             return self._run(commands)
         if last.continues:
-            self._tell_changes(last, done_file.changes())
+            self._tell_changes(last, done_file)
         else:
             done_file.clear()
         remove_unfinished(last.output)
-        done_file.start([last.output])
+        done_file.start([last.output] if last.continues else [])
         status = None
         try:
             status = self._run(commands)
@@ -149,14 +150,22 @@ class Recipe:
         where = f" (log: {shown_path(log)})" if log is not None else ""
         self._note(f"{commands[-1].stage}{f': {about}' if about else ''}{where}")
 
-    def _tell_changes(self, command: Command, changes: list[str]) -> None:
-        """Says that the existing output had other inputs or settings, and is kept."""
+    def _tell_changes(self, command: Command, done_file: DoneFile) -> None:
+        """Says that the existing output had other inputs or settings, or unknown ones, and is
+        kept."""
         assert command.output is not None
+        changes = done_file.changes()
         if changes:
-            self._note(
-                f"{command.stage}: {', '.join(changes)} changed since it was started; continuing"
-                f" from what is there. To start anew: rm -r {shown_path(command.output.parent)}"
-            )
+            more = f" and {len(changes) - _MOST_NAMES} more" if len(changes) > _MOST_NAMES else ""
+            why = f"{', '.join(changes[:_MOST_NAMES])}{more} changed since it was started"
+        elif not done_file.has_record:
+            why = "there is no record of what it was started with"
+        else:
+            return
+        self._note(
+            f"{command.stage}: {why}; continuing from what is there. To start anew:"
+            f" rm -r {shown_path(command.output.parent)}"
+        )
 
     def _tell_failure(self, command: Command, status: int, message: str) -> None:
         """Says in one line what went wrong, unless the plugin's own tool has done so."""
