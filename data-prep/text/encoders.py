@@ -78,6 +78,8 @@ def _words(path: Path) -> Encoder:
 def _moses_bpe(path: Path) -> Encoder:
     from subword_nmt.apply_bpe import BPE
 
+    from transformer_plugin.translation.subwords import cut
+
     text = path.with_name(VOCABULARY).read_text(encoding="utf-8")
     pieces = ["<unk>", *text.split("\n")[:-1]]
     ids = {piece: i for i, piece in enumerate(pieces)}
@@ -86,6 +88,6 @@ def _moses_bpe(path: Path) -> Encoder:
 
     def split(word: str) -> list[int]:
         bpe.cache.clear()  # Encoder caches
-        return [ids.get(piece, 0) for piece in bpe.segment_tokens([word])]
+        return [ids.get(piece, 0) for piece in bpe.segment_tokens(cut(word))]
 
     return Encoder(pieces, 0, split)

@@ -23,7 +23,7 @@ from .finding import NOTE, OK, PROBLEM, Finding
 def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
     """Checks a checkpoint, and whether it fits ``data``, a folder of binarised data."""
     try:
-        state = load(path)
+        state = load(path, mmap=True)  # for little memory
     except (OSError, ValueError) as error:
         yield Finding(PROBLEM, str(error))
         return

@@ -20,7 +20,12 @@ from subword_nmt.apply_bpe import BPE
 
 _MODEL, _CODES = "joint.model", "joint.codes"  # data-prep/subwords.py writes one of them
 _WORD_START, _CONTINUED = "▁", "@@"
-_LONGEST_WORD = 500  # characters; subword-nmt takes quadratic time
+LONGEST_WORD = 500  # characters; subword-nmt takes quadratic time
+
+
+def cut(word: str) -> list[str]:
+    """A word for subword-nmt, in parts of at most ``LONGEST_WORD`` characters."""
+    return [word[i : i + LONGEST_WORD] for i in range(0, len(word), LONGEST_WORD)]
 
 
 class Subwords(ABC):
@@ -95,12 +100,7 @@ class MosesPieces(Subwords):
     def _pieces(self, words: str) -> list[str]:
         text = self.tokeniser.tokenize(self.normaliser.normalize(words), return_str=True)
         text = text.lower() if self.lowercase else text
-        short = (
-            word[i : i + _LONGEST_WORD]
-            for word in text.split()
-            for i in range(0, len(word), _LONGEST_WORD)
-        )
-        return self.bpe.segment_tokens(short)
+        return self.bpe.segment_tokens(short for word in text.split() for short in cut(word))
 
     def join(self, pieces: list[str]) -> str:
         """Joins the subwords to words and detokenises them."""

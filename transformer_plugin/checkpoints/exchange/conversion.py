@@ -43,7 +43,7 @@ def read(path: str | Path) -> dict[str, Any]:
         CheckpointError: it is damaged, not a checkpoint of fairseq-train, or its tensors do not
             match its settings.
     """
-    state = load(path)
+    state = load(path, mmap=True)  # skips the optimizer state unless it is converted
     if state.get("args") is not None:
         protect_loading()
         try:
