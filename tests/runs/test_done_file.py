@@ -129,13 +129,6 @@ def test_an_output_that_is_made_anew_may_be_the_same(data, tmp_path):
     assert stage.is_current([output])
 
 
-def test_a_failure_before_anything_was_made_leaves_a_record_of_the_start(data, tmp_path):
-    stage = DoneFile(tmp_path, "x", {}, [data])
-    stage.start([tmp_path / "out"])
-    stage.end([tmp_path / "out"], False)
-    assert stage.has_record and not stage.is_current([tmp_path / "out"])
-
-
 def test_a_recorded_file_that_does_not_count_any_more_has_not_changed(data, tmp_path):
     (tmp_path / "b.model").write_bytes(b"one")
     inputs = [data, tmp_path / "b.model"]

@@ -113,7 +113,8 @@ class DoneFile:
         now = _checksums_of_existing(outputs)
         had_finished = record is not None and record["outputs"] is not None
         found_nothing_to_do = had_finished and bool(self._changes_of(record))
-        if before and now == before and (record is None or found_nothing_to_do or not finished):
+        is_unknown = record is None and bool(before)
+        if now == before and (is_unknown or found_nothing_to_do or not finished):
             self._save(record)
         elif finished:
             before_saving()
