@@ -1,12 +1,9 @@
 """Which products are oneDNN's, and that they are what torch's are."""
 
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq_commands import environment
 
 from transformer_plugin import processor as module
 from transformer_plugin.kernels.cpu import onednn
@@ -82,29 +79,3 @@ def test_others_are_written_where_they_are_told_to(processor, dtype):
     place = torch.empty(4, 5, dtype=dtype)
     assert product(left, right, out=place) is place
     assert torch.equal(place, left @ right)
-
-
-MANY_SHAPES = """
-import torch
-from transformer_plugin.kernels.cpu import onednn
-
-assert onednn.packs(weight := torch.zeros(64, 32))
-matrix = onednn.pack(weight, 7)
-for rows in [7, *range(100, 200), 7]:
-    onednn.affine(torch.zeros(rows, 32), matrix, None)
-"""
-
-
-@pytest.mark.skipif(not onednn._is_available(), reason="torch without oneDNN")
-@pytest.mark.parametrize("capacity, compiled", [(None, 2), ("1000", 1)])
-def test_compiled_kernels_of_few_shapes_are_kept_unless_the_user_says_so(capacity, compiled):
-    env = {n: v for n, v in environment(forks=False).items() if "CACHE_CAPACITY" not in n}
-    env |= {"ONEDNN_VERBOSE": "profile", "OMP_NUM_THREADS": "1"}
-    if capacity:
-        env |= dict.fromkeys(["LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"], capacity)
-    done = subprocess.run(
-        [sys.executable, "-c", MANY_SHAPES], env=env, capture_output=True, text=True, check=True
-    )
-    lines = [line for line in done.stdout.splitlines() if "mb7ic32oc64" in line]
-    assert sum("create:cache_miss" in line for line in lines) == compiled
-    assert sum(",exec," in line for line in lines) == 2

@@ -1,15 +1,9 @@
 """Matrix products with oneDNN where torch is slower: torch computes bias and ReLU in bf16 in
-separate passes, and uses MKL for float32, which is slower on some processors.
-
-oneDNN compiles a kernel for each new shape. It keeps the last 1,024 in a cache, and torch keeps as
-many in each thread: 1 to 2 MB apiece. Most shapes of training and of a search come once, so both
-caches are limited before the first product (``_limit_caches``).
-"""
+separate passes, and uses MKL for float32, which is slower on some processors."""
 
 from __future__ import annotations
 
 import functools
-import os
 
 import torch
 from torch import Tensor
@@ -17,8 +11,8 @@ from torch import Tensor
 from ... import processor
 from ...modules.products import product_type
 
-ROW_MULTIPLE = 32  # for fewer shapes
-_CACHED_SHAPES = 32  # more than a step has
+# oneDNN compiles a kernel for each new shape, so the number of rows should take few values.
+ROW_MULTIPLE = 32
 
 
 def multiplies(matrix: Tensor) -> bool:
@@ -74,7 +68,6 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -
 
 @functools.cache
 def _is_available() -> bool:
-    _limit_caches()
     return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
@@ -86,11 +79,3 @@ def _has_bf16() -> bool:
 @functools.cache
 def _has_int8() -> bool:
     return hasattr(torch.ops.onednn, "qlinear_pointwise")
-
-
-def _limit_caches() -> None:
-    """Limits the caches of compiled kernels, unless the user has: torch's, of each thread, and
-    oneDNN's, of all threads. They read these variables when they are first used."""
-    threads = torch.get_num_threads()
-    os.environ.setdefault("LRU_CACHE_CAPACITY", str(_CACHED_SHAPES))
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_CACHED_SHAPES * threads))
