@@ -20,12 +20,12 @@ from subword_nmt.apply_bpe import BPE
 
 _MODEL, _CODES = "joint.model", "joint.codes"  # data-prep/subwords.py writes one of them
 _WORD_START, _CONTINUED = "▁", "@@"
-LONGEST_WORD = 500  # characters; subword-nmt takes quadratic time
+_LONGEST_WORD = 500  # characters; subword-nmt takes quadratic time
 
 
 def cut(word: str) -> list[str]:
-    """A word for subword-nmt, in parts of at most ``LONGEST_WORD`` characters."""
-    return [word[i : i + LONGEST_WORD] for i in range(0, len(word), LONGEST_WORD)]
+    """A word for subword-nmt, in parts that it encodes fast."""
+    return [word[i : i + _LONGEST_WORD] for i in range(0, len(word), _LONGEST_WORD)]
 
 
 class Subwords(ABC):
