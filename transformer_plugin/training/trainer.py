@@ -30,7 +30,6 @@ from .master_weights import full_state, master_weights, restore_master_weights
 from .mixed_precision import FP16Optimizer, optimizers_for_half_precision
 from .moving_average import TiedEMA, average_from_weights
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
-from .onednn_caches import limit_caches
 from .rollback import roll_back, wider_precision
 from .run_lock import hold_lock
 from .same_run import continues_itself, has_same_loss, resumes
@@ -55,7 +54,6 @@ class SafeTrainer(Trainer):
         super().__init__(cfg, task, *rest)
         if cfg.common.cpu:
             disable_trimming()
-            limit_caches()
         self._faults = NumericFaults(self._folder, _option(task, "nonfinite_limit"))
         self._logged_update_size = False
         self._position = DataPosition(self.data_parallel_world_size)

@@ -8,6 +8,7 @@ import torch
 from transformer_plugin import processor as module
 from transformer_plugin.kernels.cpu import onednn
 from transformer_plugin.kernels.cpu.onednn import multiplies, product
+from transformer_plugin.kernels.cpu.products import SEARCH_ROWS, TRAINING_ROWS
 from transformer_plugin.modules.products import row_multiple
 
 BF16, FP32 = torch.bfloat16, torch.float32
@@ -42,10 +43,10 @@ def test_what_is_multiplied(processor, dtype, kind, expected):
     processor(**kind)
     matrix = torch.empty(2, 3, dtype=dtype)
     assert multiplies(matrix) == expected
-    assert row_multiple(matrix) == (onednn.ROW_MULTIPLE if expected else 1)
+    assert row_multiple(matrix) == (TRAINING_ROWS if expected else 1)
     assert not multiplies(matrix.to("meta"))
     with torch.no_grad():  # a sentence alone is to stay one of few rows
-        assert row_multiple(matrix) == (onednn.ROW_MULTIPLE if expected and dtype == BF16 else 1)
+        assert row_multiple(matrix) == (SEARCH_ROWS if expected and dtype == BF16 else 1)
 
 
 @pytest.mark.parametrize("dtype", [BF16, FP32, torch.int8])

@@ -11,9 +11,6 @@ from torch import Tensor
 from ... import processor
 from ...modules.products import product_type
 
-# oneDNN compiles a kernel for each new shape, so the number of rows should take few values.
-ROW_MULTIPLE = 32
-
 
 def multiplies(matrix: Tensor) -> bool:
     """Whether oneDNN should compute products with ``matrix``."""

@@ -11,6 +11,11 @@ from ...modules.products import product_type, row_multiple
 from ..registry import kernel
 from . import onednn
 
+# oneDNN compiles a kernel for each new shape, so the number of rows should take few values. A
+# search also multiplies sentences one at a time: there it should not be much above their length.
+TRAINING_ROWS = 128
+SEARCH_ROWS = 32
+
 
 def _is_slow_in_bf16(weight: Tensor) -> bool:
     is_bf16 = weight.dtype == torch.bfloat16 and weight.device.type == "cpu"
@@ -31,4 +36,4 @@ def _wants_few_shapes(weight: Tensor) -> bool:
 @kernel(row_multiple, _wants_few_shapes)
 def multiple_for_onednn(weight: Tensor) -> int:
     """A multiple that limits the shapes for which oneDNN compiles kernels."""
-    return onednn.ROW_MULTIPLE
+    return TRAINING_ROWS if torch.is_grad_enabled() else SEARCH_ROWS
