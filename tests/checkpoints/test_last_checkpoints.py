@@ -29,12 +29,13 @@ def test_last_by_updates(tmp_path):
         last_checkpoints(tmp_path, 5, "updates")
 
 
-def test_a_training_that_ended_before_its_first_interval(tmp_path):
+@pytest.mark.parametrize("by", ["updates", "epochs"])
+def test_a_training_that_ended_before_its_first_interval(tmp_path, by):
     write(tmp_path, "checkpoint_last.pt", 368, save_interval_updates=1000)
     write(tmp_path, "checkpoint_best.pt", 322, save_interval_updates=1000)
-    assert names(tmp_path, 5, "updates", allow_fewer=True) == ["checkpoint_last.pt"]
-    with pytest.raises(CheckpointError, match="there are 0 checkpoints by updates, not 5"):
-        last_checkpoints(tmp_path, 5, "updates")
+    assert names(tmp_path, 5, by, allow_fewer=True) == ["checkpoint_last.pt"]
+    with pytest.raises(CheckpointError, match=f"there are 0 checkpoints by {by}, not 5"):
+        last_checkpoints(tmp_path, 5, by)
 
 
 @pytest.mark.parametrize("old_header", [False, True])
@@ -139,10 +140,11 @@ def test_checkpoints_of_a_kind_that_is_no_longer_saved_are_refused(tmp_path):
         last_checkpoints(tmp_path, 2, "updates", allow_fewer=True)
 
 
-def test_a_run_that_saves_both_kinds_may_average_either(tmp_path):
+def test_a_run_that_saves_both_kinds_may_average_either(tmp_path, caplog):
     """It was stopped within an epoch."""
     both = {"save_interval_updates": 15, "save_interval": 1}
     write(tmp_path, "checkpoint1.pt", 20, **both)
     write(tmp_path, "checkpoint_2_30.pt", 30, **both)
     write(tmp_path, "checkpoint_last.pt", 33, **both)
     assert names(tmp_path, 1, "epochs") == ["checkpoint1.pt"]
+    assert "up to checkpoint1.pt, of update 20: the run has gone on to update 33" in caplog.text

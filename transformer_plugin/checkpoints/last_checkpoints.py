@@ -51,7 +51,7 @@ def last_checkpoints(
         by: ``updates`` (checkpoint_EPOCH_UPDATES.pt; if fairseq saved none because an interval
             ended with an epoch, checkpointEPOCH.pt or checkpoint_last.pt of that update) or
             ``epochs`` (checkpointEPOCH.pt).
-        allow_fewer: if there are fewer, return all and log a warning; if there is none by updates,
+        allow_fewer: if there are fewer, return all and log a warning; if there is none,
             checkpoint_last.pt.
 
     Raises:
@@ -75,14 +75,14 @@ def last_checkpoints(
             " as in training"
         )
     interval = _setting((last or found[-1]).header, _INTERVALS[by]) if last or found else None
-    numbered = {saved.updates if by == "updates" else saved.epoch: saved.path for saved in found}
+    numbered = {saved.updates if by == "updates" else saved.epoch: saved for saved in found}
     if by == "updates" and interval:
         for saved in [*_saved(folder, "epochs"), *([last] if last else [])]:
             if saved.updates and saved.updates % interval == 0:
-                numbered.setdefault(saved.updates, saved.path)
-        if not numbered and last and allow_fewer:  # training ended before the first interval
-            numbered[last.updates] = last.path
+                numbered.setdefault(saved.updates, saved)
         numbered = dict(sorted(numbered.items()))
+    if not numbered and last and allow_fewer:  # training ended before the first interval
+        numbered[last.updates] = last
     if len(numbered) < count:
         are = "is 1 checkpoint" if len(numbered) == 1 else f"are {len(numbered)} checkpoints"
         text = f"{shown_path(folder)}: there {are} by {by}, not {count}"
@@ -93,15 +93,25 @@ def last_checkpoints(
             )
         logger.warning("%s: averaging what there is", text)
     chosen = list(numbered)[-count:]
+    newest = numbered[chosen[-1]]
+    if last and newest.updates < last.updates:
+        logger.warning(
+            "%s: averaging up to %s, of update %d: the run has gone on to update %d",
+            shown_path(folder),
+            newest.path.name,
+            newest.updates,
+            last.updates,
+        )
     for one, next_one in pairwise(chosen):
         if interval and next_one - one != interval:
             raise CheckpointError(
-                f"{folder}: between {numbered[one].name} and {numbered[next_one].name} the"
+                f"{folder}: between {numbered[one].path.name} and"
+                f" {numbered[next_one].path.name} the"
                 f" checkpoint of {by} {next_one - interval} is missing"
                 f" (--{_INTERVALS[by].replace('_', '-')} {interval}); average"
                 f" --last {len(chosen) - chosen.index(next_one)}, or name files with --inputs"
             )
-    return [numbered[number] for number in chosen]
+    return [numbered[number].path for number in chosen]
 
 
 def _saved(folder: Path, by: str) -> Iterator[_Saved]:
