@@ -123,6 +123,10 @@ def main() -> None:
                 inputs=[args.input] if archive else [path for of in files.values() for path in of],
                 settings={
                     "treebank": manifest,
+                    "splits": {
+                        split: [str(path.relative_to(folder)) for path in paths]
+                        for split, paths in files.items()
+                    },
                     "source": args.source,
                     "target": args.target,
                     "substitutions": args.substitutions,

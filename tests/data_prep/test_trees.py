@@ -41,6 +41,12 @@ def test_the_sections_of_the_wall_street_journal(wsj, step, tmp_path):
     assert "train: 20 sentences of 20 files; 20 without words skipped" in done.stderr
     again = step("trees", "wsj", "--input", wsj, "--output", tmp_path / "raw")
     assert "already done" in again.stderr
+    (wsj / "23/wsj_2301.mrg").rename(wsj / "21/wsj_2301.mrg")
+    (wsj / "24/wsj_2401.mrg").rename(wsj / "23/wsj_2401.mrg")
+    moved = step("trees", "wsj", "--input", wsj, "--output", tmp_path / "raw")
+    assert moved.returncode == 0, moved.stderr
+    assert numbers(tmp_path / "raw/train.words") == [*range(2, 22), 23]
+    assert numbers(tmp_path / "raw/test.words") == [24]
 
 
 def test_an_archive_and_files_held_out_of_train(wsj, step, tmp_path):
