@@ -16,7 +16,7 @@ def check_dependants(output: Path, new: Path, pattern: str, run: Path | None) ->
     if not former or former == checksums(sorted(new.glob(pattern))):
         return
     for folder in (run, output.parent) if run else ():
-        checkpoints = f"{glob.escape(str(folder))}/**/checkpoints/checkpoint*.pt"
+        checkpoints = f"{glob.escape(str(folder))}/**/checkpoints/*.pt"
         found = glob.glob(checkpoints, recursive=True)  # follows links, unlike rglob
         if found:
             record = output.parent / ".done" / f"{output.name}.json"

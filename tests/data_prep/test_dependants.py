@@ -20,14 +20,15 @@ def folders(tmp_path):
     return found
 
 
+@pytest.mark.parametrize("name", ["checkpoint_last.pt", "averaged.pt"])
 @pytest.mark.parametrize("place", ["toy", "toy/lstm", "toy/seeds/seed1", "toy/linked/seed1"])
-def test_checkpoints_are_found_wherever_runs_have_them(folders, tmp_path, place):
+def test_checkpoints_are_found_wherever_runs_have_them(folders, tmp_path, place, name):
     runs = tmp_path / "runs"
     (tmp_path / "disk").mkdir()
     (runs / "toy/linked").symlink_to(tmp_path / "disk")
     checkpoints = runs / place / "checkpoints"
     checkpoints.mkdir(parents=True)
-    (checkpoints / "checkpoint_last.pt").touch()
+    (checkpoints / name).touch()
     for run in (runs / "toy", tmp_path / "elsewhere"):  # below the run, or beside its data
         with pytest.raises(BadInput, match=f"the checkpoints in {checkpoints} can be used only"):
             check_dependants(*folders, "*", run)
