@@ -15,6 +15,7 @@ case $SYSTEM in
     lstm)
         TRAIN_FLAGS=(--encoder-embed-dim 128 --decoder-embed-dim 128 --decoder-out-embed-dim 128
             --share-decoder-input-output-embed) ;;
+    *) die "SYSTEM is '$SYSTEM': expected transformer, convs2s or lstm" ;;
 esac
 : "${DATA_DIR:=$RUNS/multi30k_en_de}"
 : "${MAX_EPOCH:=10}"  # 2,550 updates

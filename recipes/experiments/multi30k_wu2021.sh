@@ -14,6 +14,7 @@ case $SYSTEM in
             --encoder-embed-dim 128 --decoder-embed-dim 128
             --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
             --encoder-attention-heads 4 --decoder-attention-heads 4) ;;
+    *) die "SYSTEM is '$SYSTEM': expected transformer or fairseq" ;;
 esac
 : "${SUBWORDS:=moses-bpe}"
 : "${MERGES:=10000}"

@@ -117,6 +117,18 @@ def test_an_experiment_of_the_transformer_alone_refuses_other_systems(experiment
     assert line == "run.sh: SYSTEM is 'lstm': this experiment is for the plugin's Transformer only"
 
 
+@pytest.mark.parametrize(
+    ("experiment", "system", "known"),
+    [
+        ("multi30k_table2", "fairseq", "transformer, convs2s or lstm"),
+        ("multi30k_wu2021", "lstm", "transformer or fairseq"),
+    ],
+)
+def test_a_system_whose_shape_an_experiment_does_not_have_is_refused(experiment, system, known):
+    line = refused("run", experiment, SYSTEM=system)
+    assert line == f"run.sh: SYSTEM is '{system}': expected {known}"
+
+
 @pytest.mark.parametrize("script", ["train", "average", "generate", "score"])
 def test_a_stage_of_several_seeds_is_refused(script):
     line = refused(script, "toy", SEEDS="1 2")
