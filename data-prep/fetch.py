@@ -22,7 +22,7 @@ from sources.manifests import Part, held_out, parts, read_manifest
 from sources.mirror import fetch_file, other_editions
 from steps.errors import BadInput, exit_cleanly
 from steps.progress import progress
-from steps.step import run_step
+from steps.step import recorded_settings, run_step
 from text.parallel import HOLD_OUT, SPLITS, check_aligned, check_languages, check_utf8
 from toy.corpus import write_toy_corpus
 
@@ -130,7 +130,8 @@ def fetch_corpus(args: argparse.Namespace) -> None:
         check_splits(folder, args.source, args.target, known)
 
     settings = {"parts": names, "files": files, "hold_out": held_out(manifest)}
-    settings["other_editions"] = other_editions(manifest, files)
+    before = recorded_settings(args.output).get("other_editions", {})
+    settings["other_editions"] = other_editions(manifest, files, before)
     run_step(args.output, inputs=[], work=work, settings=settings)
 
 

@@ -42,14 +42,23 @@ def fetch_file(manifest: dict[str, Any], file: str, downloads: Path) -> Path:
     )
 
 
-def other_editions(manifest: dict[str, Any], files: Iterable[str]) -> dict[str, str]:
+def other_editions(
+    manifest: dict[str, Any], files: Iterable[str], before: dict[str, str]
+) -> dict[str, str]:
     """The sha256 of those files in the folder DATA_MIRROR that may not be the public ones: its
-    SHA256SUMS lists another edition, or the public one's checksum is not known."""
+    SHA256SUMS lists another edition, or the public one's checksum is not known.
+
+    Args:
+        before: what it returned when the corpus was last fetched. A file whose public checksum is
+            not known counts as unchanged while no folder has it.
+    """
     found = {}
     for file in files:
         expected = Expected.of(manifest["files"][file])
         base, name = _places(manifest, file)[0]
         if not base.startswith("file:") or not _local(base, name).is_file():
+            if expected == Expected() and file in before:
+                found[file] = before[file]
             continue
         own = read_checksums(_local(base, "SHA256SUMS")).get(name)
         if own is None and expected == Expected():

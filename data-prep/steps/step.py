@@ -79,6 +79,11 @@ def run_step(
     print(f"[{name}] written to {shown_path(output)}", file=sys.stderr)
 
 
+def recorded_settings(output: Path) -> dict[str, Any]:
+    """The settings with which the folder `output` was last written; empty if not known."""
+    return DoneFile(output.parent, output.name, {}, []).recorded_settings
+
+
 def _is_done(done_file: DoneFile, target: Path) -> bool:
     """Whether the folder `target` needs no work; says so."""
     done = target.is_dir() and done_file.is_current(_files(target))

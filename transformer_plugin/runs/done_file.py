@@ -49,6 +49,11 @@ class DoneFile:
         """Whether it is known what the stage was last started with."""
         return self._record() is not None
 
+    @property
+    def recorded_settings(self) -> dict[str, Any]:
+        """The settings that the stage was last started with; empty if there is no record."""
+        return dict((self._record() or {}).get("settings") or {})
+
     def changes(self) -> list[str]:
         """What has changed since the stage was started: "settings", and the names of inputs; empty
         if it never was."""
