@@ -120,6 +120,12 @@ def check_form(clean: Path, base: Path) -> None:
             )
             return
         forms.append(json.loads(report.read_text(encoding="utf-8")).get("form", {}))
+    own, theirs = (form.get("languages") for form in forms)
+    if own != theirs:
+        raise BadInput(
+            f"{clean} has the languages {own}, the text of {base} {theirs}: BASE must translate"
+            " in the same direction"
+        )
     if forms[0] != forms[1]:
         raise BadInput(
             f"{clean} was cleaned with {forms[0]}, the text of {base} with {forms[1]}: set SUBWORDS"

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from steps.errors import BadInput
+from text.line_checks import line_error
 
 SPLITS = ("train", "valid", "test")
 HOLD_OUT = "hold-out.json"  # what clean.py reads when a corpus has no validation set
@@ -36,11 +37,8 @@ def decode(line: bytes, path: Path, number: int) -> str:
     """A line as text; BadInput names the file, the line and the byte that is not UTF-8."""
     try:
         return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadInput(
-            f"{path}, line {number}, byte {error.start + 1}: not valid UTF-8; "
-            "convert the file to UTF-8 or correct the line"
-        ) from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}, line {number}: {line_error(line, mark=False)}") from None
 
 
 def check_utf8(path: Path) -> None:

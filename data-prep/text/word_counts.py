@@ -36,20 +36,22 @@ def count_block(block: bytes) -> tuple[Counter[str], int]:
 def count_words(texts: list[Path], workers: int, most: int = MAX_WORDS) -> Counter[str]:
     """The words of all texts, most frequent first, ties in the order of their code points.
 
-    If there are more than `most`, words with a count of 1 are dropped.
+    If there are more than `most`, words with a count of 1 are dropped; if more than nine tenths of
+    `most` are left, those with a count of 2 too, and so on.
     """
     counts: Counter[str] = Counter()
+    dropped = 0
     for text in texts:
         with progress(f"[subwords] words of {text.name}", text.stat().st_size, "bytes") as bar:
             for block, size in ordered_map(count_block, line_blocks(text), workers):
                 counts.update(block)
                 bar.update(size)
                 if len(counts) > most:
-                    before = len(counts)
-                    counts = Counter({word: count for word, count in counts.items() if count > 1})
-                    print(
-                        f"[subwords] {before:,} words: {before - len(counts):,} that came once "
-                        "are dropped",
-                        file=sys.stderr,
-                    )
+                    before, rare = len(counts), 0
+                    while len(counts) > 0.9 * most:
+                        rare += 1
+                        counts = Counter({word: n for word, n in counts.items() if n > rare})
+                    dropped += before - len(counts)
+    if dropped:
+        print(f"[subwords] {dropped:,} rare words were dropped", file=sys.stderr)
     return Counter(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))

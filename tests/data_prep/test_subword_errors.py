@@ -28,7 +28,7 @@ def test_invalid_utf8_is_refused_not_replaced(refused, clean_text, tmp_path):
     message = refused(
         "subwords", "--input", clean_text, "--output", tmp_path / "s", *PAIR, "--vocab-size", 60
     )
-    assert "train.de, line 201, byte 1" in message
+    assert "train.de, line 201: not valid UTF-8 at byte 1;" in message
 
 
 @pytest.mark.parametrize("content", [None, b"", b"not a model"])

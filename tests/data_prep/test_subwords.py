@@ -68,6 +68,22 @@ def test_it_says_so_where_the_form_of_the_copied_runs_text_is_not_known(
     assert done.returncode == 0 and list((tmp_path / "s").glob("joint.*"))
 
 
+def test_subwords_of_the_other_direction_are_not_copied(refused, learned, clean_text, tmp_path):
+    base = shutil.copytree(learned, tmp_path / "base/subwords")
+    for folder, languages in (
+        (clean_text, '["en", "de"]'),
+        (tmp_path / "base/clean", '["de", "en"]'),
+    ):
+        folder.mkdir(exist_ok=True)
+        (folder / "report.json").write_text(f'{{"form": {{"languages": {languages}}}}}')
+    message = refused(
+        *("subwords", "--input", clean_text, "--copy", base, "--output", tmp_path / "s", *PAIR)
+    )
+    assert (
+        f"{clean_text} has the languages ['en', 'de'], the text of {base} ['de', 'en']" in message
+    )
+
+
 def test_words_that_came_once_are_dropped_beyond_the_limit(tmp_path, monkeypatch):
     path = tmp_path / "text"
     path.write_text("often often rare1\nrare2 often\n" * 2 + "last rare3\n")
@@ -77,6 +93,13 @@ def test_words_that_came_once_are_dropped_beyond_the_limit(tmp_path, monkeypatch
     monkeypatch.setattr(word_counts, "line_blocks", lambda p: Path(p).read_bytes().splitlines())
     counts = word_counts.count_words([path], 1, most=2)
     assert counts["often"] == 6 and len(counts) <= 3
+
+
+def test_rarer_words_are_dropped_until_the_limit_holds(tmp_path, capsys):
+    path = tmp_path / "text"
+    path.write_text("a b c d a b c d a\n")
+    assert word_counts.count_words([path], 1, most=3) == Counter({"a": 3})
+    assert capsys.readouterr().err == "[subwords] 3 rare words were dropped\n"
 
 
 def test_an_encoder_forgets_but_gives_the_same(learned, clean_text, monkeypatch):
