@@ -7,7 +7,8 @@ high, or when the pair is a duplicate; it is counted once, under the first of th
 Validation and test pairs are never dropped: a line that cannot be a sentence is an error there.
 
 If a corpus has no validation set (RAW/hold-out.json), every Nth clean training pair is held out as
-one. Duplicates are then kept, as in the split of the literature.
+one. Duplicates are then kept, as in the split of the literature. CLEAN/valid.raw.LANGUAGE has these
+pairs before cleaning, to score translations with.
 """
 
 from __future__ import annotations
@@ -73,11 +74,10 @@ def clean_train(
                 files.enter_context((output / f"{split}.{language}").open("wb"))
                 for language in normalise.languages
             ]
-            for split in (("train", "valid") if every else ("train",))
+            for split in (("train", "valid", "valid.raw") if every else ("train",))
         ]
-        for block in ordered_map(
-            partial(clean_block, limits=limits, normalise=normalise), pair_blocks(*paths), workers
-        ):
+        clean_lines = partial(clean_block, limits=limits, normalise=normalise, with_raw=bool(every))
+        for block in ordered_map(clean_lines, pair_blocks(*paths), workers):
             counts.update(block.counts)
             before = counts["kept"]
             sides = block.sides if every else new_pairs(block, seen)
@@ -90,6 +90,8 @@ def clean_train(
                     continue
                 for place, line in enumerate(side.splitlines(True), start=before + 1):
                     outputs[place % every == 0][number].write(line)
+                first_held = -(before + 1) % every
+                outputs[2][number].writelines(block.raw[number].splitlines(True)[first_held::every])
             bar.update(block.counts["read"])
     held = counts["kept"] // every if every else 0
     counts["kept"] -= held

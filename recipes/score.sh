@@ -17,15 +17,17 @@ if [[ -n ${TREEBANK:-} ]]; then
     return 0  # to run.sh
 fi
 
+raw=$DATA_DIR/raw/$EVALUATE
+[[ ! -e $DATA_DIR/clean/$EVALUATE.raw.$TARGET ]] || raw=$DATA_DIR/clean/$EVALUATE.raw  # held out of train
 flags=()
 [[ -z $COMET_PYTHON || $DRY_RUN == 1 ]] || command -v "$COMET_PYTHON" > /dev/null ||
     die "COMET_PYTHON is '$COMET_PYTHON': there is no such program"
 [[ -z $COMET_PYTHON ]] ||
-    flags+=(--comet-python "$COMET_PYTHON" --source "$DATA_DIR/raw/$EVALUATE.$SOURCE")
+    flags+=(--comet-python "$COMET_PYTHON" --source "$raw.$SOURCE")
 [[ $LOWERCASE == 0 ]] || flags+=(--lowercase)
 stage score --output "$RUN_DIR/score.json" --input "$RUN_DIR/hypotheses.txt" \
-    --input "$DATA_DIR/raw/$EVALUATE.$TARGET" -- transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \
-    --reference "$DATA_DIR/raw/$EVALUATE.$TARGET" --set "$EVALUATE" \
+    --input "$raw.$TARGET" -- transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \
+    --reference "$raw.$TARGET" --set "$EVALUATE" \
     --output "$RUN_DIR/score.json" --language "$TARGET" \
     ${flags[@]+"${flags[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}
 perform

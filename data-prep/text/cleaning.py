@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from steps.errors import BadInput
 from text.line_checks import MAX_LINE_BYTES, line_error
+from text.parallel import without_returns
 from transformer_plugin.text_lines import SUBWORD_MARK
 
 REASONS = ("invalid_utf8", "nul_byte", "empty", "too_short", "too_long", "ratio", "duplicate")
@@ -78,16 +79,21 @@ class CleanBlock:
     """The pairs of a block that are kept, and the numbers of dropped ones by reason."""
 
     sides: tuple[bytes, bytes]
+    raw: tuple[bytes, bytes]  # the same lines before cleaning, if asked for
     digests: bytes  # 8 for each kept pair
     counts: dict[str, int]
 
 
 def clean_block(
-    block: tuple[list[bytes], list[bytes]], limits: Limits, normalise: Normalisation
+    block: tuple[list[bytes], list[bytes]],
+    limits: Limits,
+    normalise: Normalisation,
+    with_raw: bool = False,
 ) -> CleanBlock:
     """Clean pairs of training lines. The caller finds duplicates by their digests."""
     counts: dict[str, int] = {}
     kept: tuple[list[str], list[str]] = ([], [])
+    raw: tuple[list[bytes], list[bytes]] = ([], [])
     digests = []
     for pair in zip(*block, strict=True):
         reason = None
@@ -105,11 +111,15 @@ def clean_block(
             kept[0].append(one)
             kept[1].append(other)
             digests.append(hashlib.blake2b(f"{one}\n{other}".encode(), digest_size=8).digest())
+            if with_raw:
+                for lines, line in zip(raw, pair, strict=True):
+                    lines.append(without_returns(line) + b"\n")
         else:
             counts[reason] = counts.get(reason, 0) + 1
     counts["read"] = len(block[0])
     sides = ["".join(f"{line}\n" for line in side).encode() for side in kept]
-    return CleanBlock((sides[0], sides[1]), b"".join(digests), counts)
+    raw_sides = (b"".join(raw[0]), b"".join(raw[1]))
+    return CleanBlock((sides[0], sides[1]), raw_sides, b"".join(digests), counts)
 
 
 class HeldOut(NamedTuple):

@@ -18,8 +18,8 @@ def clean(step, tmp_path):
         result = step("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR, *flags)
         assert result.returncode == 0, result.stderr
         report = json.loads((tmp_path / "clean" / "report.json").read_text())
-        names = [f"{split}.{side}" for split in ("train", "valid", "test") for side in ("en", "de")]
-        texts = {name: (tmp_path / "clean" / name).read_text(encoding="utf-8") for name in names}
+        files = [path for side in ("en", "de") for path in (tmp_path / "clean").glob(f"*.{side}")]
+        texts = {path.name: path.read_text(encoding="utf-8") for path in files}
         return report["pairs"], {name: text.split("\n")[:-1] for name, text in texts.items()}
 
     return run
@@ -67,10 +67,12 @@ def test_the_longest_itself_is_allowed(clean, write_corpus):
 
 def test_every_nth_pair_is_held_out_whatever_the_blocks(clean, write_corpus):
     sentences = [f"{number} {'word ' * 200}end" for number in range(1500)]  # three blocks
-    raw = write_corpus("raw", train_en=sentences, train_de=sentences)
+    spaced = [sentence.replace(" word", "  word", 1) for sentence in sentences]
+    raw = write_corpus("raw", train_en=["", *spaced], train_de=["", *sentences])  # one is dropped
     (raw / "hold-out.json").write_text('{"every": 23}')
     report, lines = clean(raw)
     assert lines["valid.en"] == lines["valid.de"] == sentences[22::23]
+    assert lines["valid.raw.en"] == spaced[22::23] and lines["valid.raw.de"] == sentences[22::23]
     assert lines["train.de"] == [line for i, line in enumerate(sentences, 1) if i % 23]
     assert report["train"]["kept"] + report["valid"]["kept"] == 1500
 

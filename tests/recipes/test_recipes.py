@@ -205,3 +205,12 @@ def test_a_dry_run_names_the_data_of_a_base_that_does_not_exist_yet():
     base = "/nowhere/base/checkpoints/averaged.pt"
     printed = recipe("prepare.sh", "toy", "--dry-run", BASE=base).stdout
     assert "/nowhere/base/subwords" in printed and "/nowhere/base/data-bin" in printed
+
+
+def test_a_set_held_out_of_the_training_text_is_scored_as_it_was_before_cleaning(tmp_path):
+    (tmp_path / "clean").mkdir()
+    (tmp_path / "clean/valid.raw.en").touch()
+    for evaluated, reference in (("valid", "clean/valid.raw.en"), ("test", "raw/test.en")):
+        knobs = {"DATA_DIR": str(tmp_path), "EVALUATE": evaluated}
+        (words,) = commands(recipe("score.sh", "iwslt14_de_en", "--dry-run", **knobs).stdout)
+        assert words[words.index("--reference") + 1] == str(tmp_path / reference)

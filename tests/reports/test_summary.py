@@ -44,9 +44,11 @@ def test_it_shows_sentences_scores_speed_and_place(finished_run, capsys):
     assert str(finished_run) in printed
 
 
-def test_it_shows_the_set_that_was_translated(finished_run, capsys):
+@pytest.mark.parametrize("place", ["raw/valid", "clean/valid.raw"])  # the latter is held out
+def test_it_shows_the_set_that_was_translated(finished_run, capsys, place):
     for language in ("en", "de"):
-        (finished_run / f"raw/valid.{language}").write_text("".join(f"v {i}\n" for i in range(6)))
+        (finished_run / "clean").mkdir(exist_ok=True)
+        (finished_run / f"{place}.{language}").write_text("".join(f"v {i}\n" for i in range(6)))
         (finished_run / f"data-bin/valid.en-de.{language}.idx").touch()
     (finished_run / "generate.log").write_text("Generate valid with beam=4: BLEU4 = 1\n")
     assert main(["summary", str(finished_run)]) == 0

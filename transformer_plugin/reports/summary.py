@@ -79,7 +79,8 @@ def summary(
 
 
 def test_texts(data: Path, evaluated: str = "test") -> tuple[Path, Path]:
-    """Source and reference of a set, in the languages of data-bin.
+    """Source and reference of a set, in the languages of data-bin: of one that was held out of the
+    training text, as they were before cleaning.
 
     Raises:
         FileNotFoundError: there is no such set.
@@ -87,7 +88,9 @@ def test_texts(data: Path, evaluated: str = "test") -> tuple[Path, Path]:
     names = [path.name.split(".") for path in (data / "data-bin").glob(f"{evaluated}.*-*.*.idx")]
     for (_, pair, source, _), (_, _, target, _) in itertools.permutations(names, 2):
         if pair == f"{source}-{target}":  # either may have a hyphen, such as zh-CN
-            return data / "raw" / f"{evaluated}.{source}", data / "raw" / f"{evaluated}.{target}"
+            raw, held_out = data / "raw" / evaluated, data / "clean" / f"{evaluated}.raw"
+            stem = held_out if Path(f"{held_out}.{target}").exists() else raw
+            return Path(f"{stem}.{source}"), Path(f"{stem}.{target}")
     raise FileNotFoundError(f"{data / 'data-bin'}: no binarised {evaluated} set")
 
 
