@@ -141,10 +141,10 @@ def timed(steps: list[Step], output: Path) -> tuple[dict[str, float], int]:
         watcher = threading.Thread(target=lambda p=process, f=found: f.append(peak_of_tree(p)))
         watcher.start()
         _, errors = process.communicate()
+        seconds[name] = time.monotonic() - start
         watcher.join()
         if process.returncode:
             sys.exit(f"{command}\nfailed:\n{errors[-2000:]}")
-        seconds[name] = time.monotonic() - start
         peak = max(peak, found[0])
         print(f"  {name}: {seconds[name]:.1f} s", file=sys.stderr)
     return seconds, peak

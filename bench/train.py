@@ -1,8 +1,8 @@
 """Speed of training: the plugin against stock fairseq and peers, round by round in one run.
 
-Each system trains a model of the same shape on the same batches in its own process; the processes
-take turns, so that other load on the machine slows all of them equally. The figures are medians of
-the rounds; tokens are target tokens without padding.
+Each system trains a model of the same shape on the same batches in its own process, each round on
+other ones; the processes take turns, so that other load on the machine slows all of them equally.
+The figures are medians of the rounds; tokens are target tokens without padding.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import sys
 import tempfile
 from contextlib import ExitStack
+from operator import truediv
 from pathlib import Path
 from statistics import median
 
@@ -124,7 +125,9 @@ def started(args: argparse.Namespace, data_bin: Path) -> list[Worker]:
         )  # fmt: skip
         tuned = args.tuned_stock and system == "stock"
         try:
-            workers.append(Worker(setting, args.updates, KEEP_FREED_MEMORY if tuned else {}))
+            workers.append(
+                Worker(setting, args.rounds, args.updates, KEEP_FREED_MEMORY if tuned else {})
+            )
         except RuntimeError as error:
             leave_out(system, precision, error, PACKAGES)
     return workers
@@ -159,8 +162,8 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
         for precision, measured in rates.items():
             measured.append(matmul_rate(PRECISIONS[precision], args.device))
 
-    tokens = sum(target for _source, target in stock.lengths)
-    flops = step_flops(args.arch, stock.vocabulary, stock.lengths)
+    tokens = sum(target for _source, target in stock.lengths) / args.rounds
+    flops = step_flops(args.arch, stock.vocabulary, stock.lengths) / args.rounds
     if args.profile:
         found = {worker.name: worker.profile() for worker in workers}
         with atomic_write(args.profile) as file:
@@ -176,7 +179,7 @@ def measure(args: argparse.Namespace, stack: ExitStack) -> Rows:
                 "precision": worker.setting.precision,
                 "data": args.data,
                 "tokens_per_second": tokens / seconds,
-                "ratio_to_stock": median(stock.seconds) / seconds,
+                "ratio_to_stock": median(map(truediv, stock.seconds, worker.seconds)),
                 "matmul_fraction": flops / seconds / median(rates[worker.setting.precision]),
                 "peak_fraction": peak and flops / seconds / peak,  # None: no data sheet
                 "peak_memory_bytes": worker.stop(),

@@ -74,7 +74,7 @@ def training_batches(task: FairseqTask, max_tokens: int, number: int) -> list[Ba
     if len(epoch) < number:
         raise ValueError(
             f"the data has {len(epoch)} batches of {max_tokens} tokens, {number} are needed:"
-            " give a lower --updates or --max-tokens"
+            " give lower --rounds, --updates or --max-tokens"
         )
     batches = epoch.next_epoch_itr(shuffle=True)
     return [next(batches) for _ in range(number)]

@@ -28,26 +28,29 @@ KEEP_FREED_MEMORY = {
 class Worker:
     """The parent's side: starts the process, requests rounds, ends it."""
 
-    def __init__(self, setting: Setting, updates: int, environment: dict[str, str]) -> None:
+    def __init__(
+        self, setting: Setting, rounds: int, updates: int, environment: dict[str, str]
+    ) -> None:
         self.setting = setting
         self.name = f"{setting.system} {setting.precision}"
         context = multiprocessing.get_context("spawn")
         self._pipe, child = context.Pipe()
-        self._process = context.Process(target=_work, args=(child, setting, updates), daemon=True)
+        arguments = (child, setting, rounds, updates)
+        self._process = context.Process(target=_work, args=arguments, daemon=True)
         with _environment(environment):
             self._process.start()
         child.close()
-        self.lengths: list[tuple[int, int]] = self._answer()  # source, target; per sentence
+        self.lengths: list[tuple[int, int]] = self._answer()  # source, target; of all rounds
         self.vocabulary: int = self._answer()
         self.seconds: list[float] = []
 
     def round(self) -> None:
-        """Makes the updates of one round, and records their time."""
+        """Makes the updates of the next round, and records their time."""
         self._pipe.send("round")
         self.seconds.append(self._answer())
 
     def profile(self) -> list[Operation]:
-        """Makes one more round; the operations that took longest, and all calls of CUDA."""
+        """Repeats a round; the operations that took longest, and all calls of CUDA."""
         self._pipe.send("profile")
         found: list[Operation] = self._answer()
         return found
@@ -81,20 +84,25 @@ def _environment(variables: dict[str, str]) -> Any:
         os.environ.update(before)
 
 
-def _work(pipe: Connection, setting: Setting, updates: int) -> None:
+def _work(pipe: Connection, setting: Setting, rounds: int, updates: int) -> None:
+    """Each round has its own batches, as in training, where shapes seldom recur."""
     logging.disable(logging.INFO)
     warnings.simplefilter("ignore")
     try:
         task, update = build(setting)
-        batches = training_batches(task, setting.max_tokens, updates)
-        for batch in batches:  # not measured: allocations and one-time work
+        batches = training_batches(task, setting.max_tokens, updates * (rounds + 1))
+        warm_up, *parts = [batches[i : i + updates] for i in range(0, len(batches), updates)]
+        for batch in warm_up:  # not measured: allocations and one-time work
             update(batch)
         _release_memory(setting.device)
-        pipe.send(lengths(task, batches))
+        pipe.send(lengths(task, batches[updates:]))
         pipe.send(len(task.target_dictionary))
+        following = iter(parts)
         while (order := pipe.recv()) != "stop":
-            run = _timed if order == "round" else _profiled
-            pipe.send(run(update, batches, setting.device))
+            if order == "round":
+                pipe.send(_timed(update, next(following), setting.device))
+            else:
+                pipe.send(_profiled(update, parts[0], setting.device))
         pipe.send(_peak_memory(setting.device))
     except Exception:  # the parent shows any error
         pipe.send(traceback.format_exc())

@@ -86,7 +86,7 @@ def bench_train(bench_modules):
 def test_only_a_peer_may_fail_to_start(bench_train, monkeypatch, capsys, broken):
     systems = [("stock", "fp32"), ("plugin", "fp32"), ("marian", "fp32")]
 
-    def worker(setting, _updates, _environment):
+    def worker(setting, _rounds, _updates, _environment):
         if setting.system == broken:
             raise RuntimeError("failed:\nTraceback\nImportError: no such library\n")
         return setting.system
@@ -109,7 +109,7 @@ def test_a_peer_that_fails_in_a_round_is_left_out(bench_train, monkeypatch, caps
     class Worker:
         lengths, vocabulary, seconds = [(3, 4)], 10, [1.0]
 
-        def __init__(self, setting, _updates, _environment):
+        def __init__(self, setting, _rounds, _updates, _environment):
             self.setting = setting
 
         def round(self):
