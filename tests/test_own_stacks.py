@@ -1,0 +1,72 @@
+"""Parts of the encoder and the decoder that a user overrides, in training and in search."""
+
+import functools
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from transformer_plugin.criterion import VaswaniCrossEntropy
+from transformer_plugin.decoder import VaswaniDecoder
+from transformer_plugin.encoder import VaswaniEncoder
+from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.modules.length_penalty import gnmt_length_penalty
+from transformer_plugin.search.next_tokens import Rules
+
+RULES = Rules(3, functools.partial(gnmt_length_penalty, alpha=0.6), "bound", 2, 1, 3)
+
+
+def halved(parent, method):
+    """A class that returns half of what a method of its parent does."""
+
+    def half(self, *arguments, **options):
+        found = getattr(parent, method)(self, *arguments, **options)
+        return (0.5 * found[0], *found[1:]) if isinstance(found, tuple) else 0.5 * found
+
+    return type(f"Half{parent.__name__}", (parent,), {method: half})
+
+
+def check_search(model, sample):
+    """The scores of the hypotheses are those of the model's forward pass."""
+    source = sample["net_input"]["src_tokens"]
+    beams = VaswaniGenerator([model], RULES, 0, 9).generate([model], sample)
+    for tokens, beam in zip(source, beams, strict=True):
+        for hypothesis in beam:
+            found = hypothesis["tokens"]
+            with torch.no_grad():
+                logits, _ = model(tokens[None], None, found.roll(1)[None])
+            expected = logits[0].log_softmax(-1).gather(1, found[:, None])[:, 0]
+            assert_close(hypothesis["positional_scores"], expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("packed_weights", [True, False])
+@pytest.mark.parametrize(
+    ("parent", "method"),
+    [
+        *((VaswaniEncoder, name) for name in ("embed", "encode", "through_layers")),
+        *((VaswaniDecoder, name) for name in ("embed", "through_layers", "output_layer")),
+    ],
+)
+def test_an_overridden_method_is_trained_and_searched(
+    parent, method, packed_weights, build, batch, toy_task
+):
+    model, sample = build(d_model=64), batch([7, 4, 9], [3, 6, 5])
+    criterion = VaswaniCrossEntropy(toy_task, 0.0, False)
+    before = criterion(model.train(), sample)[0]
+    part = model.encoder if parent is VaswaniEncoder else model.decoder
+    part.__class__ = halved(parent, method)
+    after = criterion(model, sample)[0]
+    assert not torch.allclose(before, after)
+    logits, target = model(**sample["net_input"])[0], sample["target"]
+    chosen = logits.log_softmax(-1).gather(2, target[..., None])[..., 0]
+    assert_close(after, -chosen[target.ne(1)].sum(), atol=1e-4, rtol=1e-4)
+    check_search(model.eval().requires_grad_(not packed_weights), sample)
+
+
+@pytest.mark.parametrize("packed_weights", [True, False])
+def test_a_decoder_layer_that_is_used_again_is_searched(packed_weights, build, batch):
+    """As in *Universal Transformers*."""
+    model = build(d_model=64).eval().requires_grad_(not packed_weights)
+    model.decoder.layers = nn.ModuleList([model.decoder.layers[0]] * 3)
+    check_search(model, batch([7, 4, 9], [3, 6, 5]))
