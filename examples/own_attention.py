@@ -1,6 +1,6 @@
 """A new attention score in a few lines, trained through fairseq.
 
-    python examples/own_attention.py runs/toy --max-epoch 3
+    python examples/own_attention.py runs/toy
 
 The score is that of a Gaussian kernel: exp(-|q - k|^2 / (2 sqrt(d_k))) instead of equation (1)'s
 exp(q k / sqrt(d_k)). The term |q|^2 is the same for all keys, so it cancels in the softmax.
@@ -24,7 +24,7 @@ from transformer_plugin.presets import PRESETS
 
 FLAGS = """--task vaswani_translation --arch gaussian_tiny
     --criterion vaswani_cross_entropy --optimizer vaswani_adam --lr-scheduler noam --lr 1.5
-    --warmup-updates 400 --max-tokens 2048 --no-epoch-checkpoints"""
+    --warmup-updates 400 --max-tokens 2048 --max-epoch 3 --no-epoch-checkpoints"""
 
 
 class GaussianScore(AttentionScore):
