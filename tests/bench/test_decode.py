@@ -73,9 +73,10 @@ def test_an_ensemble_is_the_plugins_and_stocks_alone(trained):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_without_a_gpu_cuda_is_skipped(trained):
+def test_without_a_gpu_cuda_is_skipped(small_data, tmp_path):
+    (tmp_path / "checkpoint.pt").touch()
     done = bench(
-        *("--path", trained / "checkpoints/checkpoint_last.pt", "--data-bin", trained / "data-bin"),
+        *("--path", tmp_path / "checkpoint.pt", "--data-bin", small_data / "data-bin"),
         *("--device", "cuda"),
     )
     assert "no GPU" in done.stdout

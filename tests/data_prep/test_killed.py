@@ -50,26 +50,29 @@ def undisturbed(tmp_path_factory):
     return contents(runs), time.monotonic() - began
 
 
-def kill_and_finish(runs: Path, seconds: float, expected: dict[str, bytes]) -> None:
-    """Kill a preparation with all its processes after some seconds; then finish it."""
+def kill_and_finish(runs: Path, seconds: float, expected: dict[str, bytes]) -> bool:
+    """Kill a preparation with all its processes after some seconds; then finish it. Whether it was
+    killed before its end."""
     process = start(runs)
     try:
         process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    assert process.returncode in (0, -signal.SIGKILL)
+    first_status = process.returncode
+    assert first_status in (0, -signal.SIGKILL)
     second = start(runs)
     _, errors = second.communicate()
     assert second.returncode == 0, errors
     assert contents(runs) == expected, f"killed after {seconds:.2f} s"
     assert not leftovers(runs)
+    return first_status != 0
 
 
-@pytest.mark.parametrize("moment", [0.3, pytest.param(0.8, marks=pytest.mark.slow)])
-def test_twice(undisturbed, tmp_path, moment):
+@pytest.mark.parametrize("moment", [0.3, pytest.param(0.6, marks=pytest.mark.slow)])
+def test_a_killed_preparation_is_finished_by_the_next(undisturbed, tmp_path, moment):
     expected, duration = undisturbed
-    kill_and_finish(tmp_path, moment * duration, expected)
+    assert kill_and_finish(tmp_path, moment * duration, expected)
 
 
 @pytest.mark.slow
@@ -104,6 +107,7 @@ def test_a_worker_that_is_killed_is_named_and_leaves_nothing(step, tmp_path):
     )
     workers = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while len(found := workers.read_text().split()) < 2:
+        assert process.poll() is None
         time.sleep(0.005)
     os.kill(int(found[0]), signal.SIGKILL)
     _, errors = process.communicate()

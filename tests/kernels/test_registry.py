@@ -92,10 +92,6 @@ def update_cases(dtype):
         yield parameters, AdamOptions(step, 0.01, 0.9, 0.98, 1e-9, 0.1, factor)
 
 
-def weight_cases(dtype):
-    yield (nn.Linear(D, D).to(dtype).weight,)
-
-
 class Steps(Decoder):
     """A small decoder, without sines and cosines."""
 
@@ -121,10 +117,6 @@ def chunk_cases(dtype):
     project = nn.Linear(D, 5000, bias=False).to(dtype)
     for rows in (1, 700):
         yield project, torch.randn(rows, D).to(dtype)
-
-
-def preparation_cases(dtype):
-    yield Steps().to(dtype).eval(), 12
 
 
 def token_cases(dtype):
