@@ -23,6 +23,8 @@ int64_t in_lanes(int64_t count) { return (count + kLanes - 1) / kLanes * kLanes;
 
 // Vector extensions of the compiler.
 typedef float Floats __attribute__((vector_size(4 * kLanes)));
+typedef float Eight __attribute__((vector_size(32)));
+typedef float Four __attribute__((vector_size(16)));
 typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
 typedef uint16_t Halves __attribute__((vector_size(2 * kLanes)));
 
@@ -76,36 +78,25 @@ void store(Floats v, BFloat16* x) {  // rounded to nearest, ties to even
 // a > b ? a : b
 Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 
-#ifdef __AVX__  // compilers generate many instructions for loops over elements
-
 // The halves of a vector of 16, combined; a vector of 8 as it is.
 template <class Put>
-__m256 eight(Floats v, Put put) {
-#ifdef __AVX512F__
+Eight eight(Floats v, Put put) {
+#ifdef __AVX512F__  // compilers copy the halves to memory
     const __m512d all = __m512d(v);
-    return put(__m256(_mm512_castpd512_pd256(all)), __m256(_mm512_extractf64x4_pd(all, 1)));
+    return put(Eight(_mm512_castpd512_pd256(all)), Eight(_mm512_extractf64x4_pd(all, 1)));
 #else
-    return __m256(v);
+    return v;
 #endif
 }
-
-#endif
 
 // Combines all elements by combining the lower and the upper half, and so on.
 template <class Put>
 float reduced(Floats v, Put put) {
-#ifdef __AVX__
-    const __m256 half = eight(v, put);
-    __m128 x = put(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
-    x = put(x, _mm_movehl_ps(x, x));
-    return put(x[0], x[1]);
-#else
-    float x[kLanes];
-    store(v, x);
-    for (int half = kLanes / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; ++i) x[i] = put(x[i], x[half + i]);
-    return x[0];
-#endif
+    const Eight half = eight(v, put);
+    Four quarters[2];
+    std::memcpy(quarters, &half, sizeof half);
+    const Four x = put(quarters[0], quarters[1]);
+    return put(put(x[0], x[2]), put(x[1], x[3]));
 }
 
 float sum(Floats v) {
@@ -118,12 +109,12 @@ float largest(Floats v) {
 
 // The sums of four vectors.
 void sums(const Floats (&v)[4], float* out) {
-#ifdef __AVX__
-    const auto pairs = [](Floats a, Floats b) {
-        const auto add = [](auto x, auto y) { return x + y; };
-        return _mm256_hadd_ps(eight(a, add), eight(b, add));
+#ifdef __AVX__  // compilers generate many instructions for the loop
+    const auto add = [](auto a, auto b) { return a + b; };
+    const auto pairs = [&](int i) {
+        return _mm256_hadd_ps(__m256(eight(v[i], add)), __m256(eight(v[i + 1], add)));
     };
-    const __m256 all = _mm256_hadd_ps(pairs(v[0], v[1]), pairs(v[2], v[3]));
+    const __m256 all = _mm256_hadd_ps(pairs(0), pairs(2));
     _mm_storeu_ps(out, _mm256_castps256_ps128(all) + _mm256_extractf128_ps(all, 1));
 #else
     for (int i = 0; i < 4; ++i) out[i] = sum(v[i]);
