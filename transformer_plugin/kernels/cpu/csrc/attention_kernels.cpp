@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "matrix.h"
@@ -31,11 +30,6 @@ void write(const float* from, int64_t rows, int64_t width, Number* to, int64_t r
     for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < width; j += kLanes)
             store(load(from + i * width + j) * factor, to + i * row + j);
-}
-
-template <class Number>
-void clear(int64_t rows, int64_t width, Number* to, int64_t row) {
-    for (int64_t i = 0; i < rows; ++i) std::memset(to + i * row, 0, width * sizeof(Number));
 }
 
 // Writes the columns of `from`, [rows, width], as rows of `to_row` elements, padded with zeros.
@@ -93,13 +87,12 @@ void weights(const Sentences& s, const float* q, int64_t first, int64_t queries,
         softmax(p + i * row, s.causal ? std::min(keys, first + i + 1) : keys, in_lanes(keys));
 }
 
-// softmax(scale Q K^T) V, equation (1), in one head of one sentence.
+// softmax(scale Q K^T) V, equation (1), in one head of one sentence; zeros without keys.
 template <class Number>
 void attend_head(const Sentences& s, int64_t task, const Number* q, const Number* k,
                  const Number* v, Number* out) {
     const Head head(s, task);
     const int64_t row = in_lanes(head.keys), block = std::min(kBlock, head.queries);
-    if (head.keys == 0) return clear(head.queries, s.d_v, out + head.out, s.out_row);
     Scratch scratch(2 * row * s.d_k + row * s.d_v + block * (s.d_k + s.d_v + row));
     float* const keys = scratch.take(row * s.d_k);
     float* const keys_t = scratch.take(row * s.d_k);
@@ -129,7 +122,6 @@ void attend_head_back(const Sentences& s, int64_t task, const Number* q, const N
                       Number* k_gradient, Number* v_gradient) {
     const Head head(s, task);
     const int64_t row = in_lanes(head.keys), block = std::min(kBlock, head.queries);
-    if (head.keys == 0) return clear(head.queries, s.d_k, q_gradient + head.q, s.query_row);
     Scratch scratch(3 * row * s.d_k + 2 * row * s.d_v + block * (2 * s.d_k + s.d_v + 2 * row));
     float* const keys = scratch.take(row * s.d_k);
     float* const keys_t = scratch.take(row * s.d_k);

@@ -143,8 +143,8 @@ Floats exponential(Floats x) {
 // Softmax of the first `count` of `size` numbers (whole vectors), in place; the others become 0.
 void softmax(float* x, int64_t count, int64_t size) {
     for (int64_t i = count; i < size; ++i) x[i] = kMinusInfinity;
-    Floats top = load(x), total{};
-    for (int64_t i = kLanes; i < size; i += kLanes) top = larger(top, load(x + i));
+    Floats top = Floats{} + kMinusInfinity, total{};
+    for (int64_t i = 0; i < size; i += kLanes) top = larger(top, load(x + i));
     const float most = largest(top);
     for (int64_t i = 0; i < size; i += kLanes) {
         const Floats e = exponential(load(x + i) - most);
