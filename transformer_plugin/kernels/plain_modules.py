@@ -28,14 +28,10 @@ def is_equation_1(module: nn.Module) -> bool:
     )
 
 
-def is_exactly_linear(module: nn.Module) -> bool:
-    """Whether ``module`` is a linear map in floating point or in 8 bits, and nothing else."""
-    return is_exactly(module, nn.Linear) or is_exactly(module, Int8Linear)
-
-
 def is_plain_linear(module: nn.Module) -> bool:
-    """Whether ``module`` is, in addition, x W^T + b with as many elements in b as rows in W."""
-    if not is_exactly_linear(module):
+    """Whether ``module`` is x W^T + b in floating point or in 8 bits, with as many elements in b as
+    rows in W, and nothing else."""
+    if not (is_exactly(module, nn.Linear) or is_exactly(module, Int8Linear)):
         return False
     assert isinstance(module, Linear)
     weight, bias = module.weight, module.bias

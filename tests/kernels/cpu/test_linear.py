@@ -129,6 +129,10 @@ def test_a_bias_of_another_shape_is_added_as_torch_adds_it(dtype, shape):
     with torch.no_grad():
         prepare_decoding(layer, 20)
         torch.testing.assert_close(linear(layer, x), linear.plain(layer, x))
+        bias, layer.bias = layer.bias, None
+        prepare_decoding(layer, 20)
+        layer.bias = bias  # after the weight was packed
+        torch.testing.assert_close(linear(layer, x), linear.plain(layer, x))
 
 
 def test_an_input_of_another_width_gives_torchs_message(dtype):

@@ -19,7 +19,7 @@ from ...modules.int8_linear import Int8Linear
 from ...modules.linear import linear
 from ...modules.products import product_type
 from ...search.decoder_state import prepare_decoding
-from ..plain_modules import Linear, is_exactly_linear, is_plain_linear
+from ..plain_modules import Linear, is_plain_linear
 from ..registry import kernel
 from . import onednn
 from .library import TYPES, address, function, is_supported
@@ -96,7 +96,7 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
     return (
         isinstance(layer, Linear)
         and packed(layer, x) is not None
-        and is_exactly_linear(layer)
+        and is_plain_linear(layer)
         and x.size(-1) == layer.weight.size(1)
         and not torch.is_autocast_enabled("cpu")
     )
@@ -105,8 +105,7 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
 @kernel(linear, _supports, stands_for=[Int8Linear, nn.Linear])
 def packed_linear(layer: Linear, x: Tensor, relu: bool = False) -> Tensor:
     """See ``linear``."""
-    matrix = packed(layer, x)
-    assert matrix is not None
+    matrix = _PACKED[layer].matrix
     if isinstance(layer, nn.Linear):
         return onednn.affine(x, matrix, layer.bias, relu)
     y = _int8_product(x.contiguous().view(-1, x.size(-1)), matrix, layer, relu)
