@@ -23,11 +23,7 @@ class _Dropout(ctypes.Structure):
     _fields_ = [("size", c_int64), ("seed", c_uint64), ("dropped", c_int64), ("factor", c_float)]
 
 
-def _supports(x: Tensor, rate: float) -> bool:
-    return 0 < rate < 1 and is_supported(x)
-
-
-@kernel(dropout, _supports)
+@kernel(dropout, lambda x, rate: 0 < rate < 1 and is_supported(x))
 def cheap_dropout(x: Tensor, rate: float) -> Tensor:
     """See ``dropout``.
 

@@ -194,21 +194,13 @@ def cuda_graph(step: Step) -> Step:
     return replay
 
 
-def _is_recorded(num_live: int, sentences: Tensor) -> bool:
-    return is_in_use(sentences.device)
-
-
-@kernel(worth_shrinking, _is_recorded)
+@kernel(worth_shrinking, lambda num_live, sentences: is_in_use(sentences.device))
 def worth_recording(num_live: int, sentences: Tensor) -> bool:
     """See ``worth_shrinking``; a step of another size must be recorded again, which takes time."""
     return num_live < 0.5 * sentences.numel()
 
 
-def _is_on_gpu(ended: Tensor) -> bool:
-    return ended.device.type != "cpu"
-
-
-@kernel(may_have_ended, _is_on_gpu)
+@kernel(may_have_ended, lambda ended: ended.device.type != "cpu")
 def assume_ended(ended: Tensor) -> bool:
     """See ``may_have_ended``; the host does not wait for the GPU's result."""
     return True

@@ -53,9 +53,7 @@ def _moved(value: Any, device: torch.device) -> Any:
 
 
 def _supports(tokens: Tensor, padding_idx: int, multiple: int = 1) -> bool:
-    if multiple > 1:
-        return False
-    found = _prepared.get(tokens)
+    found = None if multiple > 1 else _prepared.get(tokens)
     return found is not None and found[:2] == (tokens._version, padding_idx)
 
 
