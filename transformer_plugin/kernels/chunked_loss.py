@@ -56,9 +56,7 @@ def chunked_smoothed_loss(
     assert projection is not None
     weight = projection.weight
     with_gradient = torch.is_grad_enabled() and (features.requires_grad or weight.requires_grad)
-    size = rows_per_chunk(features, weight.size(0))
-    given = features, weight, target, epsilon, size, with_gradient
-    return SmoothedLoss(*_ChunkedLoss.apply(*given))
+    return SmoothedLoss(*_ChunkedLoss.apply(features, weight, target, epsilon, with_gradient))
 
 
 def rows_per_chunk(features: Tensor, vocabulary: int) -> int:
@@ -69,12 +67,7 @@ def rows_per_chunk(features: Tensor, vocabulary: int) -> int:
 
 
 def _pass_over_chunks(
-    rows: Tensor,
-    weight: Tensor,
-    target: Tensor,
-    epsilon: float,
-    chunk_size: int,
-    with_gradient: bool,
+    rows: Tensor, weight: Tensor, target: Tensor, epsilon: float, with_gradient: bool
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
     """The losses and the gradients, computed from the logits of a chunk of rows at a time.
 
@@ -91,7 +84,7 @@ def _pass_over_chunks(
     grad_rows = torch.empty_like(rows) if with_gradient else None
     grad_matrix = torch.zeros_like(weight, dtype=wide) if with_gradient else None
 
-    chunk_size = min(chunk_size, rows.size(0))
+    chunk_size = min(rows_per_chunk(rows, vocabulary), rows.size(0))
     # Allocating memory for each chunk would cost more than the computation.
     buffer = rows.new_empty(chunk_size, vocabulary)
     at_once = _CPU_ROWS if on_cpu else chunk_size
@@ -156,7 +149,6 @@ class _ChunkedLoss(torch.autograd.Function):
         weight: Tensor,
         target: Tensor,
         epsilon: float,
-        chunk_size: int,
         with_gradient: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
         device = features.device.type
@@ -166,7 +158,7 @@ class _ChunkedLoss(torch.autograd.Function):
 
         with torch.autocast(device, enabled=False):
             losses, correct, grad_rows, grad_matrix = _pass_over_chunks(
-                features.to(dtype), weight, target, epsilon, chunk_size, with_gradient
+                features.to(dtype), weight, target, epsilon, with_gradient
             )
             if grad_rows is not None and grad_matrix is not None:
                 gradients = grad_rows.to(features.dtype), grad_matrix.to(weight.dtype)
@@ -187,5 +179,5 @@ class _ChunkedLoss(torch.autograd.Function):
                 return smoothed_loss.plain(features, project, target, ctx.epsilon).loss
 
             found = differentiable_gradients(plain, (features, weight), grad_loss)
-            return *found, None, None, None, None
-        return grad_loss * grad_features, grad_loss * grad_weight, None, None, None, None
+            return *found, None, None, None
+        return grad_loss * grad_features, grad_loss * grad_weight, None, None, None
