@@ -131,6 +131,13 @@ def test_no_rows_lose_nothing():
     assert [float(x) for x in found] == [0, 0, 0]
 
 
+def test_more_targets_than_rows_are_an_error():
+    """The kernel left those out that had no row."""
+    features, project, target = tensors(torch.float64)
+    with pytest.raises(RuntimeError, match="does not match"):
+        smoothed_loss(features[:20], project, target, EPSILON)
+
+
 def test_no_gradients_are_made_where_none_are_wanted(monkeypatch):
     features, project, target = tensors(torch.float64)
     made = []

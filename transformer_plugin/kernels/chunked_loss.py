@@ -33,7 +33,8 @@ def _supports(
     features: Tensor, project: Callable[[Tensor], Tensor], target: Tensor, epsilon: float
 ) -> bool:
     projection = plain_projection(project)
-    return features.size(0) > 0 and projection is not None and projection.weight.is_floating_point()
+    has_rows = 0 < features.size(0) >= target.size(0)
+    return has_rows and projection is not None and projection.weight.is_floating_point()
 
 
 @kernel(

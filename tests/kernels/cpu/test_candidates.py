@@ -28,6 +28,11 @@ def test_classes_that_no_one_may_choose_are_minus_infinity():
     assert found.classes[0, 0] == 5
 
 
+def test_no_rows_have_no_candidates():
+    found = likeliest(torch.zeros(0, 70), 4, {}, torch.zeros(0, dtype=torch.int64))
+    assert found.classes.shape == (0, 4)
+
+
 @pytest.mark.parametrize("number", [8, 10**9, -9])
 def test_a_class_that_does_not_exist_is_an_error(number):
     """The kernel read other memory."""

@@ -18,7 +18,7 @@ def _supports(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor
     classes = range(logits.size(1))
     return (
         logits.is_contiguous()
-        and asked.size(0) == logits.size(0)
+        and asked.size(0) == logits.size(0) > 0
         and is_supported(logits)
         # It considers only the largest logits, so no bias may be positive.
         and all(number in classes and bias <= 0 for number, bias in biases.items())
