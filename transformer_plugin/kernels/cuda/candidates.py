@@ -1,7 +1,4 @@
-"""The likeliest next tokens in two rounds on a GPU, where ``topk`` reads each row several times.
-
-Its gain has not been measured on a GPU yet; ``bench/gpu.sh kernels`` measures it.
-"""
+"""The likeliest next tokens in two rounds on a GPU, where ``topk`` reads each row several times."""
 
 from __future__ import annotations
 

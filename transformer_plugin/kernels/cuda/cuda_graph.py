@@ -1,7 +1,4 @@
-"""Records a decoding step once and replays it, so that a GPU does not wait for kernel launches.
-
-Its gain has not been measured on a GPU yet; ``bench/gpu.sh decode`` measures it.
-"""
+"""Records a decoding step once and replays it, so that a GPU does not wait for kernel launches."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Packing of token ids before they are on the GPU. The size of the result depends on the ids, so
-the GPU would have to finish all earlier work first and tell the host.
-
-Its gain has not been measured on a GPU yet; ``bench/kernels.py --device cuda`` measures it.
-"""
+the GPU would have to finish all earlier work first and tell the host."""
 
 from __future__ import annotations
 

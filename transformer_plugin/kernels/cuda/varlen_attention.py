@@ -1,8 +1,4 @@
-"""FlashAttention over packed rows on a GPU, without padding.
-
-Its gain has not been measured on a GPU yet; ``bench/kernels.py --device cuda --precision bf16``
-measures it.
-"""
+"""FlashAttention over packed rows on a GPU, without padding."""
 
 from __future__ import annotations
 
