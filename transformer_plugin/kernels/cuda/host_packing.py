@@ -4,7 +4,7 @@ the GPU would have to finish all earlier work first and tell the host."""
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,16 +13,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from ...modules.packing import Packing, pack_tokens, prepare_packing
 from ..registry import kernel
 
-
-class _Packed(NamedTuple):
-    """What ``pack_tokens`` returns for a tensor with this version and padding."""
-
-    version: int
-    padding_idx: int
-    rows: Tensor
-    packing: Packing
-
-
+# Of token ids: their version and padding, and what ``pack_tokens`` returns for these.
 _prepared: Any = WeakTensorKeyDictionary()
 
 
@@ -37,8 +28,8 @@ def pack_on_host(tokens: Tensor, original: Tensor, padding_idx: int) -> None:
     moved = copy.copy(packing)
     entries = {"offsets": packing.offsets, **vars(packing)}  # offsets are computed on first use
     vars(moved).update({name: _moved(each, tokens.device) for name, each in entries.items()})
-    rows = _moved(rows, tokens.device)
-    _prepared[tokens] = _Packed(tokens._version, padding_idx, rows, moved)
+    result = _moved(rows, tokens.device), moved
+    _prepared[tokens] = (tokens._version, padding_idx), result
 
 
 def _moved(value: Any, device: torch.device) -> Any:
@@ -51,11 +42,10 @@ def _moved(value: Any, device: torch.device) -> Any:
 
 def _supports(tokens: Tensor, padding_idx: int, multiple: int = 1) -> bool:
     found = None if multiple > 1 else _prepared.get(tokens)
-    return found is not None and found[:2] == (tokens._version, padding_idx)
+    return found is not None and found[0] == (tokens._version, padding_idx)
 
 
 @kernel(pack_tokens, _supports)
 def packed_on_host(tokens: Tensor, padding_idx: int, multiple: int = 1) -> tuple[Tensor, Packing]:
     """See ``pack_tokens``; what ``pack_on_host`` has prepared for these unchanged ids."""
-    found = _prepared[tokens]
-    return found.rows, found.packing
+    return _prepared[tokens][1]
