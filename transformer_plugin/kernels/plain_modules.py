@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from ..modules.attention import AttentionScore
 from ..modules.decoder import Decoder
 from ..modules.int8_linear import Int8Linear
+from ..modules.key_values import Layout
 from ..modules.multi_head_attention import MultiHeadAttention
 from ..modules.operation import is_exactly
 
@@ -25,6 +26,17 @@ def is_equation_1(module: nn.Module) -> bool:
         and module.score.kind in ("scaled_dot", "dot")
         and isinstance(module.score.scale, float)
         and not (module.dropout and module.training)
+    )
+
+
+def fits(layout: Layout, rows: Tensor, memory_rows: Tensor | None) -> bool:
+    """Whether these are the rows of ``layout``, of one type, and each sentence has its own keys."""
+    keys = rows if memory_rows is None else memory_rows
+    return (
+        layout.queries.batch_size == layout.keys.batch_size
+        and rows.size(0) == layout.queries.positions.numel()
+        and keys.size(0) == layout.keys.positions.numel()
+        and keys.dtype == rows.dtype
     )
 
 

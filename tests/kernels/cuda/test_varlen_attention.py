@@ -100,6 +100,17 @@ def test_what_the_kernel_cannot_do_goes_by_the_rectangle(as_if_on_a_gpu, fields,
     assert as_if_on_a_gpu == []
 
 
+def test_one_source_for_all_targets_goes_by_the_rectangle(as_if_on_a_gpu):
+    attention = MultiHeadAttention(D, HEADS, WIDTH, WIDTH, encoder_decoder=True)
+    targets, source = (Packing.of_lengths(torch.tensor(n), max(n)) for n in (LENGTHS, [5]))
+    rows, memory = torch.randn(sum(LENGTHS), D), torch.randn(5, D)
+    found, _ = attention(rows, WholeSentences(targets, False, memory, source))
+    assert as_if_on_a_gpu == []
+    thrice = Packing.of_lengths(torch.tensor(3 * [5]), 5)
+    expected, _ = attention(rows, WholeSentences(targets, False, memory.repeat(3, 1), thrice))
+    torch.testing.assert_close(found, expected)
+
+
 def test_torchs_public_function_takes_what_it_is_given():
     """Its parameters; no CPU can call it."""
     attend = varlen_attention.flash_attention()

@@ -14,7 +14,7 @@ from ...modules.attention import attention
 from ...modules.key_values import Layout, sentence_attention
 from ...modules.multi_head_attention import MultiHeadAttention
 from ...modules.packing import Packing
-from ..plain_modules import is_equation_1
+from ..plain_modules import fits, is_equation_1
 from ..registry import kernel
 from ..second_derivatives import differentiable_gradients
 from .library import is_supported, run
@@ -41,12 +41,9 @@ def _supports(
 ) -> bool:
     return (
         not need_weights
-        and layout.queries.batch_size == layout.keys.batch_size
-        and rows.size(0) == layout.queries.positions.numel()
-        and (memory_rows is None or memory_rows.size(0) == layout.keys.positions.numel())
+        and fits(layout, rows, memory_rows)
         and is_equation_1(module)
         and not module.window
-        and (memory_rows is None or memory_rows.dtype == rows.dtype)
         and not torch.is_autocast_enabled("cpu")
         and is_supported(rows, module.d_k, module.d_v)
     )

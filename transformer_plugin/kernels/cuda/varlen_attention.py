@@ -13,7 +13,7 @@ from torch import Tensor
 from ...modules.attention import attention
 from ...modules.key_values import Layout, sentence_attention
 from ...modules.multi_head_attention import MultiHeadAttention
-from ..plain_modules import is_equation_1
+from ..plain_modules import fits, is_equation_1
 from ..registry import kernel
 
 _DTYPES = (torch.float16, torch.bfloat16)
@@ -33,7 +33,7 @@ def _supports(
     return (
         not need_weights
         and _can_read(rows)
-        and (memory_rows is None or memory_rows.dtype == rows.dtype)
+        and fits(layout, rows, memory_rows)
         and is_equation_1(module)
         and module.d_k == module.d_v <= _WIDEST
         and module.d_k % _MULTIPLE == 0
