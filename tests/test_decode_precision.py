@@ -4,11 +4,14 @@ import pytest
 import torch
 from fairseq_commands import generate, last_line
 
+import transformer_plugin
 from transformer_plugin import generator as generator_module
+from transformer_plugin import task as task_module
 from transformer_plugin.decode_precision import in_precision
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.modules.operation import Implementation
 from transformer_plugin.modules.products import product_type
+from transformer_plugin.retained_dropout import is_random
 from transformer_plugin.search.next_tokens import Rules
 from transformer_plugin.translation.loading import _configuration, arguments_of
 
@@ -24,6 +27,30 @@ def test_int8_is_a_rounding_of_fp32(build, batch):
         rounded = in_precision(model, "int8")(**sample)[0]
     assert not rounded.equal(exact)
     assert (rounded - exact).abs().max() < 0.1 * exact.abs().max()
+
+
+def test_a_linear_layer_with_a_hook_is_not_rounded(build, batch):
+    found = []
+    for hooked in (False, True):
+        model = build(seed=2).eval()
+        if hooked:
+            outer = model.decoder.layers[0].feed_forward.outer
+            outer.register_forward_hook(lambda module, inputs, output: 2 * output)
+        with torch.no_grad():
+            found.append(in_precision(model, "int8")(**batch([4, 3], [3, 2])["net_input"])[0])
+    assert (found[0] - found[1]).abs().max() > 0.1 * found[0].abs().max()
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_a_loaded_model_is_converted_once_and_searched_in_all_threads(toy, monkeypatch, precision):
+    """A second conversion would disturb a thread that searches."""
+    model = transformer_plugin.load(toy, precision=precision, cpu=True)
+    monkeypatch.setattr(task_module, "in_precision", lambda *_: pytest.fail("converted again"))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    for alpha in (0.6, 1.0):
+        (translation,) = model.translate(["Is a table black?"], alpha=alpha)
+        assert translation.text
+    assert not is_random(model.models[0])
 
 
 @pytest.mark.parametrize("faster", [torch.bfloat16, torch.float32])

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from .modules.int8_linear import Int8Linear
+from .modules.operation import is_exactly
 from .modules.products import product_type
 from .refusal import Refusal
 
@@ -48,9 +49,9 @@ def in_precision(model: Model, precision: str) -> Model:
 
 
 def _to_int8(module: nn.Module) -> None:
-    """Replaces the linear layers; a subclass of ``nn.Linear`` may compute something else."""
+    """Replaces the linear layers; a subclass, or one with a hook, may compute something else."""
     for name, child in module.named_children():
-        if type(child) is nn.Linear:
+        if is_exactly(child, nn.Linear):
             setattr(module, name, Int8Linear(child))
         else:
             _to_int8(child)

@@ -27,6 +27,7 @@ class Int8Linear(nn.Module):
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
+        self.training = layer.training
         weight = layer.weight.detach().float()
         scale = (weight.abs().amax(dim=1) / _LARGEST).clamp_min(_SMALLEST)
         # Attributes, not buffers, so that no conversion of the model rounds them.

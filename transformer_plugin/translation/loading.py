@@ -89,6 +89,8 @@ def load_models(args: argparse.Namespace) -> Loaded:
         model.prepare_for_inference_(cfg)
         if precision and isinstance(model, VaswaniTransformer):
             in_precision(model, precision)  # now, so that scores do not change with a search
+    if precision:  # a second conversion would disturb threads that search
+        task.cfg.decode_precision = None
     return Loaded(cfg, task, models, source, target)
 
 
