@@ -78,6 +78,10 @@ CHOICES = {
     "--positional-encoding t2t": "positional_encoding t2t (paper: paper)",
     "--untie-embeddings": "untie_embeddings True (paper: False)",
     "--d-k 32": "d_k 32 (paper: 64)",
+    "--noam-d-model 64": "noam_d_model 64 (paper: 512)",
+    "--max-epoch 3": "max_epoch 3 (paper: no limit)",
+    "--stop-time-hours 1": "stop_time_hours 1.0 (paper: no limit)",
+    "--truncate-source": "truncate_source True (paper: False)",
 }
 
 
@@ -93,11 +97,17 @@ def test_other_optimizer_schedule_and_batches():
         *("--optimizer", "adagrad", "--lr-scheduler", "inverse_sqrt", "--lr", "5e-4"),
         *("--max-tokens", "0", "--batch-size", "64"),
     )
+    sentences = "batch 64 sentences (paper: about 25,000 tokens)"
     assert all_deviations(cfg) == [
         "optimizer adagrad (paper: vaswani_adam)",
         "lr_scheduler inverse_sqrt (paper: noam)",
-        "batch 64 sentences (paper: about 25,000 tokens)",
+        sentences,
     ]
+    assert all_deviations(configuration("--batch-size", "64")) == [sentences]
+
+
+def test_less_memory_is_no_deviation():
+    assert all_deviations(configuration("--checkpoint-activations")) == []
 
 
 def test_fidelity_fairseq_names_all_that_it_sets_for_training():
@@ -133,6 +143,12 @@ def test_rules_of_search():
     [
         ("paper", [], "search not as in the paper: nothing"),
         ("paper", ["--beam", "5"], "search not as in the paper: beam 5 (paper: 4)"),
+        (
+            "paper",
+            ["--decode-precision", "int8", "--retain-dropout"],
+            "search not as in the paper: retain_dropout True (paper: False);"
+            " decode_precision int8 (paper: fp32)",
+        ),
         (
             "fairseq",
             [],

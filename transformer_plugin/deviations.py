@@ -29,6 +29,9 @@ _TRAINING = {
     "optimization.lr": (1.0,),
     "optimization.clip_norm": (0.0,),
     "optimization.sentence_avg": (False,),
+    "optimization.max_epoch": ("no limit", 0),
+    "optimization.stop_time_hours": ("no limit", 0),
+    "task.truncate_source": (False,),
     "common.fp16": (False,),
     "common.bf16": (False,),
     "common.amp": (False,),
@@ -36,6 +39,7 @@ _TRAINING = {
 # Settings of a model that are reported elsewhere, or that the paper does not mention.
 _NOT_THE_MODEL = {
     *("_name", "fidelity", "label_smoothing", "max_source_positions", "max_target_positions"),
+    "checkpoint_activations",  # the same numbers with less memory
 }
 # About 25,000 tokens in section 5.1. Deviation: fairseq's --max-tokens counts positions of the
 # longer side with padding, like the authors' release, which has 8 x 4,096.
@@ -86,6 +90,7 @@ def training_deviations(cfg: Any) -> list[str]:
         **_TRAINING,
         "criterion.label_smoothing": (smoothing,),
         "optimization.max_update": (RUNS.get(arch, BASE_RUN).updates,),
+        "lr_scheduler.noam_d_model": (completed(cfg.model).d_model,),
     }
     if cfg.lr_scheduler._name != "noam":
         del expected["optimization.lr"]  # a rate, not a factor on equation (3)
@@ -117,11 +122,10 @@ def run_deviations(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _batch_deviations(cfg: Any) -> list[str]:
-    max_tokens = cfg.dataset.max_tokens
-    if not max_tokens:
+    if cfg.dataset.batch_size:
         return [_deviation("batch", f"{cfg.dataset.batch_size} sentences", "about 25,000 tokens")]
     workers = cfg.distributed_training.distributed_world_size
-    batch = max_tokens * cfg.optimization.update_freq[0] * workers
+    batch = cfg.dataset.max_tokens * cfg.optimization.update_freq[0] * workers
     if batch in _BATCH:
         return []
     return [_deviation("max_tokens x update_freq x workers", f"{batch:,}", "about 25,000")]

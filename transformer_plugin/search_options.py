@@ -31,7 +31,10 @@ PAPER_SEARCH = {
     "unkpen": 0,
     "sampling": False,
     "lm_path": None,
+    "prefix_size": 0,
+    "retain_dropout": False,
     "only_trees": False,
+    "decode_precision": "fp32",
 }
 
 # Options that only fairseq's search supports, and their values when they are not in use.

@@ -221,6 +221,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         if options["max_len_a"] >= 0:
             limit = f"{options['max_len_a']:g} x longest source + {options['max_len_b']}"
         rest = {"longest": limit, "only_trees": self.cfg.only_trees}
+        rest["decode_precision"] = str(self.cfg.decode_precision or "fp32")
         found = {**PAPER_SEARCH, **options, **rules, **rest}
         _log_deviations("search ", decoding_deviations(found, PAPER_SEARCH))
 
