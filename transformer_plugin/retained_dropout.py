@@ -32,6 +32,7 @@ def retain_dropout(model: nn.Module, modules: str | None = None) -> None:
             for part in _below(stack, Residual) + _below(stack, PositionwiseFeedForward)
         ]
     chosen = list(parts) if modules is None else re.findall(r"\w+", str(modules))
+    chosen = [name.removesuffix("Base") for name in chosen]  # as fairseq calls them since 0.12
     for name in chosen:
         if name not in parts:
             raise Refusal(

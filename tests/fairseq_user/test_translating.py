@@ -46,6 +46,7 @@ def test_dropout_is_retained_when_asked(scores):
 PARTS = [
     *("TransformerEncoder", "TransformerEncoderLayer", "TransformerDecoder"),
     *("TransformerDecoderLayer", "MultiheadAttention"),
+    *("TransformerEncoderLayerBase", "TransformerDecoderLayerBase"),
 ]
 
 
