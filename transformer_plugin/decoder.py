@@ -95,12 +95,12 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
                 )
             x, attn = incremental_state[_STATE].step(prev_output_tokens[:, -1:], need_weights=True)
         else:
-            rows, packing, weights = self.decode(
-                prev_output_tokens, memory_packing.pack(memory), memory_packing, need_weights=True
+            chosen = range(len(self.layers))[-1 if alignment_layer is None else alignment_layer]
+            rows, packing, ((_, heads),) = self.decode(
+                prev_output_tokens, memory_packing.pack(memory), memory_packing, {chosen}
             )
             mask = prev_output_tokens.eq(self.padding_idx)
             x = pad_like(rows, packing, mask)
-            heads = weights[-1 if alignment_layer is None else alignment_layer][1]
             assert heads is not None
             attn = heads[:, :alignment_heads].mean(dim=1)
             attn = pad_like(packing.pack(attn), packing, mask)

@@ -63,8 +63,8 @@ def _source_attention(
     mean = torch.zeros(())
     for model in models:
         memory, packing, _ = model.encoder.encode(source)
-        _, _, layers = model.decoder.decode(shifted, memory, packing, need_weights=True)
-        heads = layers[-1][1]
+        last = {len(model.decoder.layers) - 1}
+        _, _, ((_, heads),) = model.decoder.decode(shifted, memory, packing, need_weights=last)
         assert heads is not None
         mean = mean + heads.float().mean(dim=1).cpu() / len(models)
     lengths = source.ne(pad).sum(dim=1).tolist()

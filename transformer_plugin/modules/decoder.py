@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Container
 from itertools import repeat
 from typing import Any
 
@@ -41,7 +42,7 @@ class Decoder(Stack):
         tokens: Tensor,
         memory: Tensor,
         memory_packing: Packing,
-        need_weights: bool = False,
+        need_weights: bool | Container[int] = False,
     ) -> tuple[Tensor, Packing, list[Weights]]:
         """Computes all positions at once; each sees itself and earlier ones (teacher forcing).
 
@@ -49,14 +50,16 @@ class Decoder(Stack):
             tokens: target ids shifted right by one, ``[B, T]``.
             memory: the encoder's packed output, ``[N_s, D]``.
             memory_packing: its layout.
+            need_weights: True for the attention weights of all layers, or numbers of layers.
 
         Returns:
-            Packed features ``[N, D]``, their layout and, if ``need_weights``, each layer's weights
-            of self-attention ``[B, H, T, T]`` and encoder-decoder attention ``[B, H, T, S]``.
+            Packed features ``[N, D]``, their layout and, of each layer asked for, the weights of
+            self-attention ``[B, H, T, T]`` and encoder-decoder attention ``[B, H, T, S]``.
         """
         x, packing = self.embed_sentences(tokens)
         whole = repeat(WholeSentences(packing, True, memory, memory_packing))
-        x, all_weights = self.through_layers(x, whole, self.all_layers(need_weights))
+        asked = self.all_layers(need_weights) if isinstance(need_weights, bool) else need_weights
+        x, all_weights = self.through_layers(x, whole, asked)
         return x, packing, all_weights
 
     def max_positions(self) -> int:
