@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 import torch
 from fairseq import checkpoint_utils
-from fairseq_commands import train
+from fairseq_commands import last_line, train
 
 from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.checkpoints import safe_loading
@@ -101,6 +101,17 @@ def test_a_file_for_which_there_is_no_memory_is_left_alone(run_folder, monkeypat
     assert newest_good(last) == last and not list(run_folder.glob("*.broken"))
     with pytest.raises(CheckpointError, match="needs more memory than there is"):
         safe_loading.load(last)
+
+
+def test_fine_tuning_without_a_whole_one_starts_from_its_base_again(toy, finished, tmp_path):
+    base, last = finished / "checkpoint_last.pt", tmp_path / "checkpoint_last.pt"
+    shutil.copy(base, last)
+    cut_off(last)
+    flags = (*FLAGS, "--finetune-from-model", base)
+    message = last_line(train(toy / "data-bin", tmp_path, *flags, status=1))
+    assert f"{last}: damaged and set aside" in message and f"to start from {base}" in message
+    assert [path.name for path in tmp_path.glob("*.pt*")] == ["checkpoint_last.pt.broken"]
+    assert f"Loaded checkpoint {base}" in train(toy / "data-bin", tmp_path, *flags).stdout
 
 
 def test_a_damaged_checkpoint_of_another_run_is_left_alone(toy, run_folder, tmp_path):

@@ -20,7 +20,7 @@ from .same_run import was_saved_here
 logger = logging.getLogger(__name__)
 
 
-def newest_good(last: Path, resumes: bool = True) -> Path:
+def newest_good(last: Path, resumes: bool = True, base: str | None = None) -> Path:
     """The checkpoint to resume from.
 
     It is ``last`` if that is undamaged, missing, or refused for what it holds. If ``last`` is
@@ -30,9 +30,10 @@ def newest_good(last: Path, resumes: bool = True) -> Path:
 
     Args:
         resumes: whether a newer checkpoint of the same run is preferred to ``last``.
+        base: the model that a fine-tuning run starts from; fairseq has already chosen ``last``.
 
     Raises:
-        CheckpointError: ``last`` is a folder.
+        CheckpointError: ``last`` is a folder; or a fine-tuning run has no undamaged checkpoint.
     """
     if last.is_dir():
         raise CheckpointError(f"{last}: a folder, but a checkpoint is a file: rename the folder")
@@ -47,6 +48,11 @@ def newest_good(last: Path, resumes: bool = True) -> Path:
     files = filter(Path.is_file, last.parent.glob("checkpoint*.pt"))
     others = (path for path in files if not _set_aside_if_broken(path))
     good = [(n, path) for path in others if (n := finished_updates(path)) is not None]
+    if not good and base is not None:
+        raise CheckpointError(
+            f"{last}: damaged and set aside, and no whole checkpoint is left: give the same command"
+            f" again to start from {base}"
+        )
     if not good:
         logger.warning("no whole checkpoint is left in %s: training starts again", last.parent)
         return last

@@ -84,9 +84,10 @@ class SafeTrainer(Trainer):
     ) -> Any:
         """Loads ``filename``, or the run's newest whole one if it is the last one."""
         if Path(filename).resolve() == (self._folder / "checkpoint_last.pt").resolve():
-            good = ""
+            good, saving = "", self.cfg.checkpoint
             if self.data_parallel_rank == 0:
-                good = str(newest_good(Path(filename), resumes(self.cfg.checkpoint)))
+                base = saving.finetune_from_model
+                good = str(newest_good(Path(filename), resumes(saving), base))
             if self.data_parallel_world_size > 1:
                 good = distributed_utils.broadcast_object(
                     good, 0, self.data_parallel_process_group, dist_device=self.device
