@@ -113,6 +113,14 @@ def compressed(state):
     return packed.getvalue()
 
 
+def followed_by_an_archive(contents):
+    """The same file with a harmless zip archive at its end, where Python's zipfile looks."""
+    file = io.BytesIO(contents)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("x", "y")
+    return file.getvalue()
+
+
 def huge_legacy_storage(state):
     """The format before torch 1.6, with a tensor of 2**45 bytes that are not in the file."""
     data = bytearray(bytes_of({"model": {"w": torch.ones(77)}}, zipped=False))

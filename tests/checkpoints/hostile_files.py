@@ -21,6 +21,7 @@ from hostile_changes import (
     circle,
     compressed,
     dictionary_with_attributes,
+    followed_by_an_archive,
     huge_legacy_storage,
     laughs,
     nested,
@@ -204,6 +205,10 @@ for label, (function, *arguments) in CALLS.items():
                 return bytes_of(state, zipped)
 
             HOSTILE[f"{label} in {place}, {'zip' if zipped else 'legacy'}"] = ("", make)
+HOSTILE["legacy, with an archive at its end"] = (
+    "bytearray, which is not a type",
+    lambda bases: followed_by_an_archive(HOSTILE["bytearray in cfg, legacy"][1](bases)),
+)
 
 
 def write(name, bases, path):

@@ -3,6 +3,7 @@
 import argparse
 import os
 import random
+import zipfile
 from collections import OrderedDict
 from fractions import Fraction
 
@@ -56,6 +57,17 @@ def test_fairseq_itself_reads_it(tmp_path, harmless):
     torch.save(harmless, path)
     state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
     assert state["optimizer_history"][0]["num_updates"] == 7
+
+
+def test_an_archive_at_the_end_hides_nothing(tmp_path, harmless):
+    """Python's zipfile finds it there; torch reads the pickles before it, and would make this
+    bytearray."""
+    path = tmp_path / "attack.pt"
+    torch.save(harmless | {"x": bytearray(3)}, path, _use_new_zipfile_serialization=False)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("x", "y")
+    with pytest.raises(CheckpointError, match=r"it holds .*bytearray, which"):
+        load(path)
 
 
 @pytest.mark.parametrize("place", ["extra_state", "top"])

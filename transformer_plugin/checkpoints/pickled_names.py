@@ -18,11 +18,21 @@ _TENSORS = re.compile(
     r"|torch\._utils\._rebuild_(tensor|tensor_v2|parameter)|torch\.nn\.parameter\.Parameter"
     r"|collections\.OrderedDict|_codecs\.encode"
 )
+_ARCHIVE = b"PK\x03\x04"  # how torch's files begin since 1.6
 _LEGACY_PICKLES = 5  # in files before torch 1.6: magic number, version, machine, contents, keys
 
 
 class UnknownName(ValueError):
     """A name that no checkpoint of fairseq holds. The message is the name."""
+
+
+def is_archive(file: IO[bytes]) -> bool:
+    """Whether torch reads ``file`` as a zip archive. It looks at the start; zipfile looks at the
+    end, where an archive may follow a file of torch's older format."""
+    start = file.tell()
+    found = file.read(len(_ARCHIVE)) == _ARCHIVE
+    file.seek(start)
+    return found
 
 
 def check_names(file: IO[bytes], others: set[str]) -> int:
@@ -34,7 +44,8 @@ def check_names(file: IO[bytes], others: set[str]) -> int:
     """
     start = file.tell()
     size = file.seek(0, os.SEEK_END)
-    if zipfile.is_zipfile(file):
+    file.seek(start)
+    if is_archive(file):
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
             packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
@@ -45,7 +56,6 @@ def check_names(file: IO[bytes], others: set[str]) -> int:
                     with archive.open(member) as pickled:
                         _check(pickled, others)
     else:
-        file.seek(start)
         for _ in range(_LEGACY_PICKLES):
             _check(file, others)
     file.seek(start)

@@ -17,7 +17,7 @@ import torch
 
 from ..checkpoint_error import CheckpointError, DamagedCheckpoint
 from .contents_check import NotFinite, check_contents
-from .pickled_names import UnknownName, check_names
+from .pickled_names import UnknownName, check_names, is_archive
 from .replacement_classes import REPLACEMENTS
 from .settings_check import check_registered, check_settings
 
@@ -48,7 +48,6 @@ def load(
             memory.
     """
     name = file if isinstance(file, str | Path) else getattr(file, "name", file)
-    mmap = mmap and zipfile.is_zipfile(file)
     state, size = _unpickled(file, name, map_location=map_location, mmap=mmap, **options)
     try:
         check_contents(state, size, check_weights)
@@ -75,21 +74,28 @@ def load_header(path: Path) -> dict[str, Any]:
 def damaged_part(path: Path) -> str | None:
     """The first part of a zip archive, torch's format since 1.6, whose CRC-32 is wrong; torch does
     not look."""
-    if not zipfile.is_zipfile(path):
-        return None
-    with zipfile.ZipFile(path) as archive:
-        return archive.testzip()
+    with path.open("rb") as file:
+        if not is_archive(file):
+            return None
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return archive.testzip()
+        except zipfile.BadZipFile:  # whoever loads it gets the reason
+            return None
 
 
-def _unpickled(file: str | Path | IO[bytes], name: object, **options: Any) -> tuple[Any, int]:
+def _unpickled(
+    file: str | Path | IO[bytes], name: object, mmap: bool, **options: Any
+) -> tuple[Any, int]:
     """The contents of the file, and its size in bytes."""
     options.pop("weights_only", None)
     try:
         with contextlib.ExitStack() as stack:
             opened = stack.enter_context(open(file, "rb")) if isinstance(file, str | Path) else file
             size = check_names(opened, {f"{t.__module__}.{t.__qualname__}" for t in _ALLOWED})
+            mmap = mmap and is_archive(opened)
         with _only_harmless_types():
-            return torch.load(file, weights_only=True, **options), size
+            return torch.load(file, weights_only=True, mmap=mmap, **options), size
     except FileNotFoundError:
         raise FileNotFoundError(f"{name}: no such checkpoint") from None
     except OSError as error:

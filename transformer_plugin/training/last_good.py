@@ -7,7 +7,6 @@ After a full disk, or if the process was killed in between, the latter is older 
 from __future__ import annotations
 
 import logging
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +105,7 @@ def _set_aside_if_broken(path: Path) -> bool:
         if part := damaged_part(path):
             raise DamagedCheckpoint(f"{path}: the checksum of {part} in it is wrong")
         _contents(path)
-    except (DamagedCheckpoint, zipfile.BadZipFile) as error:
+    except DamagedCheckpoint as error:
         logger.warning("%s. It is renamed to %s", error, set_aside(path, "broken"))
         return True
     except CheckpointError:  # a whole file; whoever loads it gets the reason
