@@ -64,8 +64,8 @@ def started(folder, *flags, data=None):
 
 
 def of_another_run(old, tmp_path, *flags):
-    resets = ("--reset-dataloader", "--reset-lr-scheduler")
-    return started(tmp_path / "new", "--restore-file", last(old), *resets, *flags)
+    words = ("--save-dir", tmp_path / "new", "--restore-file", last(old), *flags)
+    return started(tmp_path / "new", *words, data=old.cfg.task.data)
 
 
 def continued(old, *flags, data=None):
@@ -90,8 +90,9 @@ def test_a_run_that_resets_something_does_not_go_on_as_it_was(option):
     assert not resumes(settings)
 
 
-def test_a_loss_that_is_higher_in_another_run_is_no_divergence(old, tmp_path, losses):
-    train(of_another_run(old, tmp_path), losses, NEW)
+@pytest.mark.parametrize("flags", [(), ("--reset-dataloader", "--reset-lr-scheduler")])
+def test_a_loss_that_is_higher_in_another_run_is_no_divergence(old, tmp_path, losses, flags):
+    train(of_another_run(old, tmp_path, *flags), losses, NEW)
 
 
 @pytest.mark.parametrize("flag, value", [("--label-smoothing", 0.4), ("--dropout", 0.3)])

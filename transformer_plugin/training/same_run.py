@@ -29,7 +29,8 @@ def continues_itself(path: str, settings: Any) -> bool:
         path: the checkpoint's path.
         settings: as in ``resumes``.
     """
-    return was_saved_here(Path(path)) and not settings.reset_dataloader
+    is_here = Path(path).parent.resolve() == Path(settings.save_dir).resolve()
+    return is_here and was_saved_here(Path(path)) and not settings.reset_dataloader
 
 
 def was_saved_here(path: Path) -> bool:
