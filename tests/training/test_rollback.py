@@ -3,12 +3,16 @@
 import logging
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq.dataclass.configs import CheckpointConfig
+from omegaconf import OmegaConf
 
 from transformer_plugin.checkpoints.safe_loading import load
-from transformer_plugin.training.rollback import roll_back
+from transformer_plugin.training.rollback import check_resumes, roll_back
+from transformer_plugin.training.trainer import SafeTrainer
 
 SHAPES = [torch.Size([2, 3]), torch.Size([4])]
 
@@ -62,6 +66,28 @@ def test_the_newest_checkpoint_before_the_rise(tmp_path, rolled_back):
         *("checkpoint_1_10.pt", "checkpoint_1_20.pt", "checkpoint_1_30.pt.diverged"),
         *("checkpoint_last.pt", "checkpoint_last.pt.diverged"),
     ]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("restore_file", "reset_optimizer", "reset_lr_scheduler", "reset_meters"),
+        *("reset_dataloader", "no_save", "no_last_checkpoints"),
+    ],
+)
+def test_none_if_the_command_does_not_resume_from_its_last_checkpoint(option):
+    check_resumes(OmegaConf.structured(CheckpointConfig()))
+    trainer = object.__new__(SafeTrainer)
+    trainer.cfg = SimpleNamespace(
+        common=SimpleNamespace(fp16=False, bf16=True, amp=False),
+        checkpoint=OmegaConf.structured(CheckpointConfig()),
+        distributed_training=SimpleNamespace(distributed_world_size=1),
+    )
+    trainer.cfg.checkpoint[option] = "base.pt" if option == "restore_file" else True
+    trainer.task = SimpleNamespace(cfg=SimpleNamespace(on_divergence="rollback"))
+    trainer._num_updates = 41
+    with pytest.raises(SystemExit, match=r"diverged: why.* No rollback: the command must resume"):
+        trainer._diverged("why", 40)
 
 
 def test_from_the_start_if_there_is_none(tmp_path, rolled_back):

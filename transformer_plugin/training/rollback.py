@@ -14,6 +14,7 @@ import torch
 from ..checkpoints.safe_loading import load
 from ..checkpoints.saving import save
 from .last_good import finished_updates, set_aside
+from .same_run import resumes
 
 logger = logging.getLogger(__name__)
 HALF = {"--fp16", "--memory-efficient-fp16", "--bf16", "--memory-efficient-bf16", "--amp"}
@@ -37,6 +38,23 @@ def command_in(precision: str, command: list[str]) -> list[str]:
     if changed == command:
         raise ValueError("the command line has none of " + ", ".join(sorted(HALF)))
     return changed if precision == "fp32" else [*changed, f"--{precision}"]
+
+
+def check_resumes(settings: Any) -> None:
+    """Checks that the same command resumes from the checkpoint that ``roll_back`` writes.
+
+    Args:
+        settings: the section ``checkpoint`` of the command's settings.
+
+    Raises:
+        ValueError: it does not.
+    """
+    from_last = settings.restore_file == "checkpoint_last.pt"
+    if settings.no_save or not from_last or not resumes(settings):
+        raise ValueError(
+            "the command must resume from checkpoint_last.pt, without --restore-file, --reset-*,"
+            " --no-save and --no-last-checkpoints"
+        )
 
 
 def roll_back(

@@ -30,7 +30,7 @@ from .master_weights import full_state, master_weights, restore_master_weights
 from .mixed_precision import FP16Optimizer, optimizers_for_half_precision
 from .moving_average import TiedEMA, average_from_weights
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
-from .rollback import roll_back, wider_precision
+from .rollback import check_resumes, roll_back, wider_precision
 from .run_lock import hold_lock
 from .same_run import continues_itself, has_same_loss, resumes
 from .task_state import load_task_state
@@ -230,6 +230,7 @@ class SafeTrainer(Trainer):
             raise SystemExit(f"{advice}. Run again in {wider} on all processes")
         logger.warning(advice)
         try:
+            check_resumes(self.cfg.checkpoint)
             roll_back(self._folder, good_update, wider, self._optimizer_in(wider), self._shapes())
         except ValueError as error:
             raise SystemExit(f"{advice}. No rollback: {error}") from None
