@@ -1,6 +1,7 @@
 """``BASE=CHECKPOINT``: another run's model, subwords and dictionary, on new data."""
 
 import shutil
+from argparse import Namespace
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from fairseq_commands import REPO, last_line, run, train
 
 from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.checkpoints.safe_loading import load
+from transformer_plugin.config import VaswaniConfig
 from transformer_plugin.training.fine_tuning import check_model
 from transformer_plugin.translation.subwords import load_subwords
 
@@ -90,6 +92,25 @@ def test_a_model_of_another_kind_is_refused(base):
     check_model("base.pt", state, own | {"dropout": 0.7, "_name": "vaswani_base"})
     with pytest.raises(CheckpointError, match="its model has num_heads 4, not num_h"):
         check_model("base.pt", state, own | {"num_heads": 8})
+
+
+@pytest.mark.parametrize("header", ["cfg", "args"])
+def test_a_stock_base_with_other_settings_is_refused(header):
+    """All tensors may have the same names and shapes."""
+    heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
+    args = Namespace(arch="transformer", share_all_embeddings=True, **heads)
+    state = {"cfg": {"model": args}} if header == "cfg" else {"args": args}
+    own = VaswaniConfig(num_heads=4, layer_norm_eps=1e-5, positional_encoding="fairseq")
+    check_model("base.pt", state, vars(own))
+    told = r"has num_heads 4, .*, not num_heads 8, positional_encoding paper: give --fidelity"
+    with pytest.raises(CheckpointError, match=told):
+        changes = {"num_heads": 8, "positional_encoding": "paper"}
+        check_model("base.pt", state, vars(own) | changes)
+    args.activation_fn = "gelu"
+    with pytest.raises(CheckpointError, match=r"base.pt: the plugin does not support --activation"):
+        check_model("base.pt", state, vars(own))
+    args.arch = "lightconv"
+    check_model("base.pt", state, vars(own))  # fairseq names its tensors
 
 
 def test_a_run_of_fairseqs_task_that_is_continued_must_fine_tune(base, tmp_path):

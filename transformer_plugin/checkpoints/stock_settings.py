@@ -118,18 +118,26 @@ def check_is_ours(settings: dict[str, Any]) -> None:
         )
 
 
+def is_transformer(args: Namespace) -> bool:
+    """Whether a stock checkpoint's arguments are those of fairseq's Transformer."""
+    return ARCH_MODEL_REGISTRY.get(_arch(args)) is TransformerModel
+
+
 def check_is_transformer(args: Namespace) -> None:
     """Refuses other models, even if their options have the same names.
 
     Raises:
         UnsupportedModel: the architecture is not a Transformer of stock fairseq.
     """
-    arch = getattr(args, "arch", None) or getattr(args, "_name", "transformer")
-    if ARCH_MODEL_REGISTRY.get(arch) is not TransformerModel:
+    if not is_transformer(args):
         raise UnsupportedModel(
-            f"the plugin does not support --arch {arch}: only fairseq's transformer and the"
+            f"the plugin does not support --arch {_arch(args)}: only fairseq's transformer and the"
             " architectures derived from it can be converted"
         )
+
+
+def _arch(args: Namespace) -> str:
+    return str(getattr(args, "arch", None) or getattr(args, "_name", "transformer"))
 
 
 def to_plugin(args: Namespace) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from fairseq.trainer import Trainer
 
 from ..checkpoint_error import CheckpointError
 from ..checkpoints.safe_loading import load
+from ..checkpoints.stock_settings import is_transformer, to_plugin
 from ..config import CHANGEABLE_FIELDS, is_plugin_model
 from ..dictionary_file import load_dictionary
 from .last_good import saved_after
@@ -89,23 +91,36 @@ def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> 
 
     Args:
         path: the checkpoint's path.
-        state: its contents.
+        state: its contents, of the plugin's model or of a stock Transformer.
         own: settings of the model to train.
 
     Raises:
-        CheckpointError: a setting differs.
+        CheckpointError: a setting differs, or the plugin cannot represent the stock model.
     """
-    base = (state.get("cfg") or {}).get("model") or {}
-    if not is_plugin_model(base) or not is_plugin_model(own):
+    base = (state.get("cfg") or {}).get("model") or state.get("args") or {}
+    if not base or not is_plugin_model(own):
         return
+    remedy = "give the same --arch (ARCH of a recipe) and flags"
+    if not is_plugin_model(base):
+        args = base if isinstance(base, Namespace) else Namespace(**base)
+        if not is_transformer(args):
+            return  # the names of its tensors differ
+        try:
+            base = to_plugin(args)
+        except ValueError as error:
+            raise CheckpointError(f"{path}: {error}") from None
+        remedy = (
+            f"give --fidelity fairseq and the flags that transformer-plugin convert {path} OUT.pt"
+            " --to plugin prints"
+        )
     names = (base.keys() & own.keys()) - CHANGEABLE_FIELDS - {"_name"}
     differ = sorted(name for name in names if str(base[name]) != str(own[name]))
     if differ:
         theirs = ", ".join(f"{name} {base[name]}" for name in differ)
         ours = ", ".join(f"{name} {own[name]}" for name in differ)
         raise CheckpointError(
-            f"{path}: its model has {theirs}, not {ours}: give the same --arch (ARCH of a recipe)"
-            " and flags, or start a new run in another --save-dir (RUNS of a recipe)"
+            f"{path}: its model has {theirs}, not {ours}: {remedy}, or start a new run in another"
+            " --save-dir (RUNS of a recipe)"
         )
 
 
