@@ -114,6 +114,16 @@ def test_what_killed_processes_left_is_removed(tmp_path):
     assert sorted(os.listdir(tmp_path)) == [".other.1.partial", "out"]
 
 
+def test_what_a_killed_training_left_is_removed_and_no_other_file(tmp_path):
+    for name in ("averaged.pt", "checkpoint_averaged.pt"):
+        (tmp_path / f".{name}.1.partial").touch()
+    (tmp_path / ".ct2.1.partial").mkdir()
+    for name in (".checkpoint_last.pt.1.partial", ".checkpoint2.pt.1.partial"):
+        (tmp_path / name).touch()
+    remove_unfinished(tmp_path / "checkpoint*.pt", is_pattern=True)
+    assert sorted(os.listdir(tmp_path)) == [".averaged.pt.1.partial", ".ct2.1.partial"]
+
+
 def test_checksum_is_that_of_sha256sum(tmp_path):
     (tmp_path / "file").write_bytes(os.urandom(100_000))
     said = subprocess.run(["sha256sum", tmp_path / "file"], capture_output=True, text=True).stdout

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-PARTIAL = ".*.partial"  # pattern of the names of unfinished files
-
 
 @contextlib.contextmanager
 def atomic_write(path: Path, mode: str = "w", follow_symlinks: bool = False) -> Iterator[IO[Any]]:
@@ -110,9 +108,14 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_unfinished(path: Path) -> None:
-    """Removes partial files of killed processes. No other process may be writing ``path``."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+def remove_unfinished(path: Path, is_pattern: bool = False) -> None:
+    """Removes partial files of killed processes. No other process may be writing ``path``.
+
+    Args:
+        is_pattern: whether the name is a pattern of several.
+    """
+    name = path.name if is_pattern else glob.escape(path.name)
+    for left in path.parent.glob(f".{name}.*"):
         if left.suffix in (".partial", ".former"):
             shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
 

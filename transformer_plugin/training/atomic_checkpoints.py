@@ -14,7 +14,6 @@ from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
 
 from ..checkpoints.saving import copy, save
-from ..files import PARTIAL
 
 _fairseq_save = checkpoint_utils.torch_persistent_save
 
@@ -23,12 +22,6 @@ def write_atomically() -> None:
     """Replaces fairseq's functions that write and copy checkpoints; may be called twice."""
     checkpoint_utils.torch_persistent_save = _save
     checkpoint_utils.PathManager = _AtomicPathManager
-
-
-def remove_partial_files(folder: Path) -> None:
-    """Removes the partial files of killed runs. No other run may use the folder."""
-    for partial in folder.glob(PARTIAL):
-        partial.unlink(missing_ok=True)
 
 
 def _save(state: dict[str, Any], filename: str, async_write: bool = False) -> None:

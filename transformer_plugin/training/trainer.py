@@ -14,10 +14,10 @@ from fairseq.optim import OPTIMIZER_REGISTRY
 from fairseq.trainer import Trainer
 from torch import Tensor
 
+from ..files import remove_unfinished
 from ..task_config import VaswaniTranslationConfig
 from ..throughput import COUNTED
 from . import early_stopping, loading_threads, plateau
-from .atomic_checkpoints import remove_partial_files
 from .batch_lengths import prepare_lengths
 from .data_position import DataPosition
 from .divergence import DivergenceDetector
@@ -47,7 +47,7 @@ class SafeTrainer(Trainer):
         self._folder = Path(cfg.checkpoint.save_dir)
         if distributed_utils.is_master(cfg.distributed_training) and not cfg.checkpoint.no_save:
             hold_lock(self._folder)
-            remove_partial_files(self._folder)
+            remove_unfinished(self._folder / "checkpoint*.pt", is_pattern=True)
         if cfg.dataset.update_ordered_indices_seed:  # else the first epoch's seed is reused
             cfg.dataset.update_epoch_batch_itr = True
         loading_threads.avoid_forks(cfg.dataset, cfg.distributed_training.distributed_world_size)
