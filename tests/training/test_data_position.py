@@ -1,6 +1,8 @@
 """Where an epoch goes on if the number of processes or of batches has changed."""
 
 import pytest
+from fairseq import checkpoint_utils
+from trainers import build_trainer
 
 from transformer_plugin.training.data_position import DataPosition
 
@@ -30,3 +32,17 @@ def test_without_the_number_of_batches_fairseqs_place_stays(known):
     position.restored = restored = {"iterations_in_epoch": 4, **known}
     position.begin(12)
     assert restored["iterations_in_epoch"] == 4
+
+
+def test_fine_tuning_begins_at_the_start_whatever_the_place_of_the_base(tmp_path, caplog):
+    caplog.set_level("INFO")
+    old, _ = build_trainer(tmp_path / "old")
+    old.consolidate_optimizer()
+    old._position.batches = 1000
+    base = str(tmp_path / "base.pt")
+    old.save_checkpoint(base, {"train_iterator": {"epoch": 1, "iterations_in_epoch": 400}})
+    for flag, resumes in (("--restore-file", True), ("--finetune-from-model", False)):
+        caplog.clear()
+        new, _ = build_trainer(tmp_path / flag, flag, base, data=old.cfg.task.data)
+        checkpoint_utils.load_checkpoint(new.cfg.checkpoint, new)
+        assert ("the epoch resumes after batch" in caplog.text) == resumes

@@ -83,10 +83,11 @@ class SafeTrainer(Trainer):
         **options: Any,
     ) -> Any:
         """Loads ``filename``, or the run's newest whole one if it is the last one."""
+        saving = self.cfg.checkpoint
+        base = saving.finetune_from_model
         if Path(filename).resolve() == (self._folder / "checkpoint_last.pt").resolve():
-            good, saving = "", self.cfg.checkpoint
+            good = ""
             if self.data_parallel_rank == 0:
-                base = saving.finetune_from_model
                 good = str(newest_good(Path(filename), resumes(saving), base))
             if self.data_parallel_world_size > 1:
                 good = distributed_utils.broadcast_object(
@@ -103,13 +104,13 @@ class SafeTrainer(Trainer):
             if extra_state is not None:
                 restore_master_weights(self, filename)
         if extra_state is not None:
-            if not self.cfg.checkpoint.reset_dataloader:
+            if not (saving.reset_dataloader or filename == base):
                 self._position.restored = extra_state.get("train_iterator", {})
             if not (reset_optimizer or reset_lr_scheduler):
                 plateau.restore(self.lr_scheduler, extra_state)
             if not (reset_optimizer or options.get("reset_meters")):
-                continues = continues_itself(filename, self.cfg.checkpoint)
-                metric = self.cfg.checkpoint.best_checkpoint_metric
+                continues = continues_itself(filename, saving)
+                metric = saving.best_checkpoint_metric
                 early_stopping.restore(extra_state, metric, continues)
                 if continues and has_same_loss(filename, self.cfg):
                     self._divergence.load_state_dict(extra_state.get("divergence", {}))
