@@ -153,6 +153,23 @@ def test_a_run_that_went_on_with_another_dropout_is_one_run(tmp_path):
     assert average([one, other])["model"]
 
 
+@pytest.mark.parametrize("command", ["average", "convert"])
+def test_the_output_is_checked_before_the_work(tmp_path, capsys, command):
+    source = write(tmp_path / "in.pt", 0, 1)
+    words, output = {
+        "average": (["average", "--inputs", str(source)], ["--output"]),
+        "convert": (["convert", str(source), "--to", "stock"], []),
+    }[command]
+    before = source.read_bytes()
+    assert main([*words, *output, str(source)]) == 2
+    assert "in.pt would be read and overwritten" in capsys.readouterr().err
+    assert source.read_bytes() == before
+    source.write_bytes(b"")  # which the work would refuse
+    assert main([*words, *output, str(tmp_path)]) == 2
+    assert f"{tmp_path} is a folder: name a file" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["in.pt"]
+
+
 def test_wrong_use_is_one_line(tmp_path, capsys):
     arguments = ["average", "--last", "2", "--checkpoints", str(tmp_path), "--output", "x.pt"]
     assert main(arguments) == 2

@@ -17,7 +17,7 @@ from ..files import shown_path
 from .last_checkpoints import KINDS, last_checkpoints
 from .num_updates import num_updates
 from .safe_loading import load
-from .saving import save
+from .saving import check_output, save
 from .shape_check import check_shapes
 
 # Settings that are the same in all checkpoints of a run. Stock fairseq stores the whole command
@@ -177,6 +177,7 @@ def main(args: argparse.Namespace) -> None:
         if args.checkpoints is None or args.last < 1:
             raise ValueError("--last N (at least 1) needs --checkpoints DIR")
         paths = last_checkpoints(args.checkpoints, args.last, args.by, args.allow_fewer)
+    check_output(args.output, *paths)
     save(average(paths, args.ema), args.output)
     names = ", ".join(Path(path).name for path in paths)
     number = f"{len(paths)} checkpoint{'s' * (len(paths) > 1)}"

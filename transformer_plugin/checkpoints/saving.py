@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..files import atomic_write
+from ..files import atomic_write, check_target
 
 
 def save(state: dict[str, Any], path: str | Path) -> None:
@@ -24,6 +24,20 @@ def save(state: dict[str, Any], path: str | Path) -> None:
             torch.save(state, file)
         except RuntimeError as error:  # torch's error for a failed write
             raise OSError(str(error).splitlines()[0]) from error
+
+
+def check_output(path: str | Path, *inputs: str | Path) -> None:
+    """Checks, before work whose result would be lost, that ``save`` can write ``path``; creates its
+    folder if necessary.
+
+    Raises:
+        IsADirectoryError: ``path`` is a folder.
+        OSError: its folder cannot be created.
+        ValueError: ``path`` is one of the inputs.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    check_target(path, *map(Path, inputs))
 
 
 def copy(source: str | Path, path: str | Path) -> None:

@@ -16,7 +16,7 @@ from ...config import is_plugin_model
 from ..fairseq_loading import protect_loading
 from ..meta_models import parameter_shapes, plugin_model, stock_model
 from ..safe_loading import load
-from ..saving import save
+from ..saving import check_output, save
 from ..shape_check import check_shapes, model_tensors
 from ..stock_settings import (
     STOCK_VERSION,
@@ -142,6 +142,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Converts a checkpoint, and prints the flags that resume training from it."""
+    check_output(args.output, args.input)
     state = read(args.input)
     try:
         converted = convert(state, args.to)
