@@ -10,6 +10,8 @@ import torch
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.transformer import TransformerModel
 from fairseq.optim.adam import Adam as StockAdam
+from fairseq.tasks.translation import TranslationConfig
+from omegaconf import OmegaConf
 from stock_models import HALF, POSITIONS, UNTIED, stock_settings
 
 from transformer_plugin import cli
@@ -20,6 +22,7 @@ from transformer_plugin.checkpoints.meta_models import plugin_model
 from transformer_plugin.checkpoints.stock_settings import UnsupportedModel
 from transformer_plugin.model import VaswaniTransformer
 from transformer_plugin.modules.adam import Adam
+from transformer_plugin.task_config import VaswaniTranslationConfig
 
 PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
 LEARNED = {"encoder_learned_pos": True, "decoder_learned_pos": True}
@@ -202,6 +205,15 @@ def test_an_architecture_of_the_users_own_is_converted_as_the_plugins(own_arch, 
         told = capsys.readouterr().out
         assert "not as in the paper" in told or "not compared with the paper" in told
         assert "of fairseq" not in told
+
+
+def test_the_options_of_the_plugins_task_are_not_stocks(own_arch):
+    ours = OmegaConf.to_container(OmegaConf.structured(VaswaniTranslationConfig(data="d")))
+    own_arch["cfg"]["task"] = ours | {"_name": "vaswani_translation"}
+    task = convert(own_arch, "stock")["cfg"]["task"]
+    assert task.pop("_name") == "translation"
+    OmegaConf.merge(OmegaConf.structured(TranslationConfig), task)  # which has each of them
+    assert task["data"] == "d" and "on_divergence" in ours
 
 
 def test_a_subclass_of_the_plugins_model_is_refused(own_arch, monkeypatch):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import shlex
 from argparse import Namespace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from fairseq import checkpoint_utils
+from fairseq.tasks.translation import TranslationConfig
 from omegaconf import OmegaConf
 
 from ...checkpoint_error import CheckpointError
@@ -31,7 +33,6 @@ from .equations_check import check_equations, note_own_architecture
 from .optimizer_order import is_adam, reorder
 from .training_settings import renamed_history, resume_flags, training_sections
 
-_PLUGIN_ONLY = ("fp16", "cpu", "fidelity", "length_penalty", "stop_rule")
 _STOCK_TASK = {"fp16": False, "cpu": False, "fidelity": "fairseq"}
 
 
@@ -125,10 +126,11 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
 def _task(old: dict[str, Any] | Namespace, to: str) -> dict[str, Any] | Namespace:
     if isinstance(old, Namespace):  # of a task of fairseq without a dataclass; both sides have it
         return old
-    task = {name: value for name, value in old.items() if name not in _PLUGIN_ONLY}
-    if to == "stock":
-        return {**task, "_name": "translation"}
-    return {**task, **_STOCK_TASK, "_name": "vaswani_translation"}
+    if to == "plugin":
+        return {**old, **_STOCK_TASK, "_name": "vaswani_translation"}
+    stock = {field.name for field in fields(TranslationConfig)}
+    kept = {name: value for name, value in old.items() if name in stock}
+    return {**kept, "_name": "translation"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
