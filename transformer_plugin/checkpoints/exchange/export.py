@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quantization",
         choices=ctranslate2.QUANTIZATIONS,
-        help="of CTranslate2; default: the type of the weights",
+        help="of CTranslate2; default: float32, whatever the type of the weights",
     )
     parser.add_argument("--force", action="store_true", help="replace an existing OUT-DIR")
 
