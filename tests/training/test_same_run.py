@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import CheckpointConfig
 from fairseq.trainer import Trainer
@@ -117,6 +118,28 @@ def test_one_that_is_higher_in_the_same_run_is(old, losses, flags):
     with pytest.raises(SystemExit, match="the loss has been rising since update"):
         train(continued(old, *flags), losses, [4.2] * 300)
     assert len(losses) > 300 - PATIENCE - 200
+
+
+def test_only_fairseq_reads_a_whole_checkpoint_into_memory(old, tmp_path, monkeypatch):
+    whole, read = [], torch.load
+
+    def reading(file, *rest, mmap=False, **options):
+        if not mmap:
+            whole.append(file)
+        return read(file, *rest, mmap=mmap, **options)
+
+    monkeypatch.setattr(torch, "load", reading)
+    data, base = old.cfg.task.data, last(old)
+    tuned, _ = build_trainer(tmp_path / "1", "--bf16", "--finetune-from-model", base, data=data)
+    checkpoint_utils.load_checkpoint(tuned.cfg.checkpoint, tuned)
+    assert len(whole) == 1
+    frozen, _ = build_trainer(tmp_path / "2", data=data)
+    frozen.model.encoder.layers.requires_grad_(False)
+    wider, _ = build_trainer(tmp_path / "3", "--d-ff", 256, data=data)
+    for trainer in (frozen, wider):
+        with pytest.raises(CheckpointError):
+            trainer.load_checkpoint(base)
+    assert len(whole) == 3
 
 
 def test_other_frozen_parameters_are_named_in_a_line(old, tmp_path):

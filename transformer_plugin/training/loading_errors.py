@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from fairseq.trainer import Trainer
 
 from ..checkpoint_error import CheckpointError
 from ..checkpoints.model_building import in_one_line, reported_in_one_line
-from ..checkpoints.safe_loading import load
+from ..checkpoints.safe_loading import load, load_header
 from .fine_tuning import check_model
 
 _OTHER_SIZE = "doesn't match the size of optimizer's group"  # in the message of torch's ValueError
@@ -30,10 +31,10 @@ def explained(filename: str, trainer: Trainer) -> Iterator[None]:
         raise SystemExit(f"{filename}: {error}") from None
     except Exception as error:  # fairseq hides why the model does not load
         if "Cannot load model parameters" in str(error):
-            check_model(filename, load(filename), trainer.cfg.model)
+            check_model(filename, load_header(Path(filename)), trainer.cfg.model)
             raise SystemExit(f"{filename}: {in_one_line(error.__context__)}") from None
         if _OTHER_SIZE in str(error):
-            trained = load(filename)["last_optimizer_state"]["param_groups"]
+            trained = load(filename, mmap=True)["last_optimizer_state"]["param_groups"]
             raise CheckpointError(
                 f"{filename}: the run trained {_parameters(trained)} parameters, the model now has"
                 f" {_parameters(trainer.optimizer.param_groups)} trainable ones: {_REMEDY}"

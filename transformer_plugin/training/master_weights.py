@@ -45,7 +45,7 @@ def restore_master_weights(trainer: Trainer, filename: str) -> None:
     model = trainer.get_model()
     masters = master_weights(trainer.optimizer, model)
     if masters and trainer.data_parallel_rank == 0:
-        masters = weights_in(model, load(filename)["model"])
+        masters = weights_in(model, load(filename, mmap=True)["model"])
     if trainer.data_parallel_world_size > 1:
         for master in masters:
             distributed_utils.broadcast(master, 0, trainer.data_parallel_process_group)
