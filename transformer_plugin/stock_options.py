@@ -78,7 +78,8 @@ def accept_stock_options(parser: Any, stock: Any) -> None:
 
 
 class _Same(Action):
-    """Sets a field of the model; two options must not set it to different values."""
+    """Sets a field of the model. It is refused if an option before it has set another value; the
+    plugin's own option after it replaces the value, as the last of two options does."""
 
     def __call__(
         self, _parser: Any, namespace: Namespace, value: Any, option_string: str | None = None

@@ -39,6 +39,7 @@ def parsed(*words):
         (" ".join(SHARING[::-1]), "untie_source_embedding", False),
         ("--encoder-layers 3", "encoder_layers", 3),
         ("--label-smoothing 0.2 --report-accuracy", "label_smoothing", 0.2),
+        ("--encoder-embed-dim 32 --d-model 64", "d_model", 64),
         ("--activation-fn relu --use-old-adam --adam-eps 1e-8", "adam_eps", 1e-8),
     ],
 )
@@ -50,6 +51,7 @@ def test_another_name_of_ours(words, field, value):
     "words, message",
     [
         ("--encoder-embed-dim 64 --decoder-embed-dim 32", "32, but another option sets it to 64"),
+        ("--d-model 64 --encoder-embed-dim 32", "32, but another option sets it to 64"),
         ("--activation-fn gelu", "ReLU"),
         ("--encoder-layerdrop 0.1", "has no layer dropout"),
         ("--layernorm-embedding", "no equivalent"),
