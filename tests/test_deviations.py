@@ -145,6 +145,11 @@ def test_rules_of_search():
         ("paper", ["--beam", "5"], "search not as in the paper: beam 5 (paper: 4)"),
         (
             "paper",
+            ["--bf16"],
+            "search not as in the paper: decode_precision bf16 (paper: fp32)",
+        ),
+        (
+            "paper",
             ["--decode-precision", "int8", "--retain-dropout"],
             "search not as in the paper: retain_dropout True (paper: False);"
             " decode_precision int8 (paper: fp32)",

@@ -51,7 +51,7 @@ def in_precision(model: Model, precision: str) -> Model:
 def _to_int8(module: nn.Module) -> None:
     """Replaces the linear layers; a subclass, or one with a hook, may compute something else."""
     for name, child in module.named_children():
-        if is_exactly(child, nn.Linear):
+        if isinstance(child, nn.Linear) and is_exactly(child, nn.Linear):
             setattr(module, name, Int8Linear(child))
         else:
             _to_int8(child)

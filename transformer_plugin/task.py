@@ -161,12 +161,12 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         check_options(options, self._command())
         options["prefix_allowed_tokens_fn"] = prefix_allowed_tokens_fn
         options["max_len_a"] = max_len_a(options, self._fidelity())
-        reasons = for_stock(options, extra_gen_cls_kwargs)
-        reasons += ["generator class"] if seq_gen_cls is not None else []
+        reasons = for_stock(options, extra_gen_cls_kwargs) + ["generator class"] * bool(seq_gen_cls)
         own = [model for model in models if isinstance(model, VaswaniTransformer)]
         precision = self.cfg.decode_precision
         if self._command() and self._whole_cfg()["common"]["bf16"]:
             precision = precision or "bf16"
+        options["decode_precision"] = str(precision or "fp32")
         if precision and self._from_checkpoint:  # not the model that is being trained
             own = [in_precision(model, str(precision)) for model in own]
         if len(own) < len(models):
@@ -221,7 +221,6 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         if options["max_len_a"] >= 0:
             limit = f"{options['max_len_a']:g} x longest source + {options['max_len_b']}"
         rest = {"longest": limit, "only_trees": self.cfg.only_trees}
-        rest["decode_precision"] = str(self.cfg.decode_precision or "fp32")
         found = {**PAPER_SEARCH, **options, **rules, **rest}
         _log_deviations("search ", decoding_deviations(found, PAPER_SEARCH))
 
