@@ -90,6 +90,33 @@ def test_translations_of_another_number_are_named(finished_run, capsys):
     assert "hypotheses.txt has 5 lines: translate the set again" in error
 
 
+def test_references_that_changed_after_scoring_are_refused(finished_run, capsys):
+    """A new test set with as many lines, for old translations; the old one may be elsewhere."""
+    raw = finished_run / "raw"
+    old, new = raw / "test.de", "".join(f"new {i}\n" for i in range(6))
+    (finished_run / "score.json").unlink()
+    words = ["--hypotheses", finished_run / "hypotheses.txt", "--reference", old]
+    assert main(["score", *map(str, words), "--output", str(finished_run / "score.json")]) == 0
+    capsys.readouterr()
+    assert main(["report", str(finished_run)]) == 0
+    assert "no sentences" not in capsys.readouterr().out  # though the log has no settings
+    before = old.read_text()
+    old.write_text(new)
+    message = f"{old}: the references are missing or have changed since the run was scored"
+    assert main(["summary", str(finished_run)]) == 2
+    assert message in capsys.readouterr().err
+    assert main(["report", str(finished_run)]) == 0
+    assert f"no sentences: {message}" in capsys.readouterr().out
+    moved = finished_run / "moved"
+    raw.rename(moved)
+    (moved / "test.de").write_text(before)
+    assert main(["summary", str(finished_run)]) == 2
+    capsys.readouterr()
+    moved.rename(raw)
+    assert main(["summary", str(finished_run)]) == 0
+    assert "reference    ref 0\n" in capsys.readouterr().out
+
+
 def test_an_unfinished_run_is_named(finished_run, capsys):
     (finished_run / "score.json").unlink()
     assert main(["summary", str(finished_run)]) == 2

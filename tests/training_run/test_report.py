@@ -110,22 +110,24 @@ def test_sentences_are_the_best_and_worst(watched, page):
     assert [v for _, v in shown[3:]] == pytest.approx(ordered[:3], abs=0.05)
 
 
-def test_sentences_are_of_the_set_that_was_scored(watched, tmp_path):
-    """Data elsewhere, and another set than test: what recipes/score.sh was given counts."""
-    for name in ("hypotheses.txt", "score.json", "train.log"):
+def test_sentences_are_of_the_set_that_was_scored(watched, tmp_path, monkeypatch):
+    """Data elsewhere, and another set than test: the references in score.json count."""
+    for name in ("hypotheses.txt", "train.log"):
         shutil.copy(watched.folder / name, tmp_path / name)
     for language in ("en", "de"):
         lines = (watched.folder / f"raw/test.{language}").read_text().splitlines()
         text = "".join(f"other {line}\n" for line in lines)
         (tmp_path / f"newstest2013.{language}").write_text(text)
-    command = f"transformer-plugin score --reference {tmp_path / 'newstest2013.de'} --language de"
-    manifest = {"stages": {"score": [{"commands": [command]}]}}
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    words = ["--hypotheses", "hypotheses.txt", "--reference", "newstest2013.de"]
+    monkeypatch.chdir(tmp_path)
+    assert main(["score", *words, "--output", "score.json"]) == 0
     run = read_run(tmp_path, "x")
     assert run.missing == []
     for sentence in run.sentences:
         assert sentence.source.startswith("other ") and sentence.reference.startswith("other ")
-    (tmp_path / "manifest.json").write_text("{}")
+    scores = json.loads((tmp_path / "score.json").read_text())
+    del scores["reference"]
+    (tmp_path / "score.json").write_text(json.dumps(scores))
     assert "no binarised test set" in read_run(tmp_path, "x").missing[0]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import shlex
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from ..prepared_data import prepared_data
 from ..scoring.score_file import read_scores, score_lines
 from ..scoring.translated_set import check_scored, translated_set
 from ..text_lines import read_parallel
+from .scored_texts import scored_texts
 from .training_report.series import TrainingLog, read_log
 
 _FILES = {  # files of a run
@@ -56,42 +56,27 @@ def summary(
         with_scores: False if they have just been printed.
 
     Raises:
-        OSError: a file of the run is missing.
+        OSError: a file of the run is missing, or the references have changed since it was scored.
         ValueError: a file is damaged, or the scores are of another set than the translations.
     """
     scores = read_scores(run)
     check_scored(run, scores)
     evaluated = translated_set(run / "hypotheses.txt") or "test"
-    texts = read_parallel(*test_texts(data, evaluated), run / "hypotheses.txt")
+    log = read_log(run / "train.log") if (run / "train.log").exists() else None
+    scored = scored_texts(scores, data, evaluated, log.settings if log else None)
+    texts = read_parallel(*scored, run / "hypotheses.txt")
     samples = list(zip(*texts, strict=True))
     samples = samples[:: max(1, len(samples) // max(1, sentences))][:sentences]
     lines = score_lines(scores) if with_scores else []
     for sample in samples:
         names = ("source", "reference", "translation")
         lines += ["", *(f"{name:<12} {text}" for name, text in zip(names, sample, strict=True))]
-    log = read_log(run / "train.log") if (run / "train.log").exists() else None
     lines += ["", f"{_speed(log)}; files in {shown_path(run)}/:"]
     files = {name: text.format(evaluated) for name, text in _FILES.items()}
     lines += [f"  {name:<24} {text}" for name, text in files.items() if (run / name).exists()]
     if experiment and samples:
         lines += ["", "next:", *_next(run, data, log, experiment, samples[0][0])]
     return "\n".join(lines)
-
-
-def test_texts(data: Path, evaluated: str = "test") -> tuple[Path, Path]:
-    """Source and reference of a set, in the languages of data-bin: of one that was held out of the
-    training text, as they were before cleaning.
-
-    Raises:
-        FileNotFoundError: there is no such set.
-    """
-    names = [path.name.split(".") for path in (data / "data-bin").glob(f"{evaluated}.*-*.*.idx")]
-    for (_, pair, source, _), (_, _, target, _) in itertools.permutations(names, 2):
-        if pair == f"{source}-{target}":  # either may have a hyphen, such as zh-CN
-            raw, held_out = data / "raw" / evaluated, data / "clean" / f"{evaluated}.raw"
-            stem = held_out if Path(f"{held_out}.{target}").exists() else raw
-            return Path(f"{stem}.{source}"), Path(f"{stem}.{target}")
-    raise FileNotFoundError(f"{data / 'data-bin'}: no binarised {evaluated} set")
 
 
 def _speed(log: TrainingLog | None) -> str:

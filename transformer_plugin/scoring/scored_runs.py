@@ -41,6 +41,11 @@ def described(reference: Path) -> dict[str, str]:
     return {"file": str(reference.resolve()), "sha256": checksum(reference)}
 
 
+def is_reference_of(path: Path, scores: dict[str, Any]) -> bool:
+    """Whether a file has the references of a score.json that names them."""
+    return path.is_file() and checksum(path) == reference_digest(scores)
+
+
 def read_systems(
     runs: Sequence[Path],
     reference: Path | None = None,
@@ -146,7 +151,7 @@ def _named_reference(scored: dict[Path, dict[str, Any]]) -> Path:
     """The first of the named files that has not changed."""
     for scores in scored.values():
         path = Path(scores["reference"]["file"])
-        if path.is_file() and checksum(path) == reference_digest(scores):
+        if is_reference_of(path, scores):
             return path
     raise FileNotFoundError(
         f"{path}: the references are missing or have changed since the runs were scored: give"

@@ -1,9 +1,8 @@
-"""Reads facts about training and scoring from the manifest of a recipe's run."""
+"""Reads facts about training from the manifest of a recipe's run."""
 
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +40,3 @@ class Manifest:
         commit = self._last("train", "code", "commit")
         changed = " with changes" if self._last("train", "code", "changed") else ""
         return f"{commit[:12]}{changed}" if isinstance(commit, str) else None
-
-    @property
-    def reference(self) -> Path | None:
-        """The reference text used for scoring."""
-        commands = self._last("score", "commands") or [""]
-        try:
-            words = shlex.split(str(commands[-1]))
-            return Path(words[words.index("--reference") + 1])
-        except (ValueError, LookupError):
-            return None

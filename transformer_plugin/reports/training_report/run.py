@@ -10,8 +10,8 @@ from ...checkpoints.safe_loading import load_header
 from ...deviations import run_deviations
 from ...prepared_data import prepared_data
 from ...scoring.score_file import ignores_case, read_scores
-from ...scoring.translated_set import check_scored
-from ..summary import test_texts
+from ...scoring.translated_set import check_scored, translated_set
+from ..scored_texts import scored_texts
 from .manifest import Manifest
 from .sentences import Sentence, translations
 from .series import Saved, TrainingLog, read_log
@@ -98,7 +98,7 @@ def read_run(path: Path, name: str) -> Run:
             _take_settings(run, folder / "checkpoints/checkpoint_last.pt")
         manifest = Manifest(folder)
         run.machine, run.commit = manifest.machine, manifest.commit
-        _take_scores(run, folder, manifest.reference)
+        _take_scores(run, folder)
     if log.settings is None:
         run.missing.append("no settings: neither the log nor a checkpoint has all of them")
     else:
@@ -145,7 +145,7 @@ def _copies(log: TrainingLog) -> dict[str, Saved]:
     return copies
 
 
-def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
+def _take_scores(run: Run, folder: Path) -> None:
     try:
         run.scores = read_scores(folder)
     except (FileNotFoundError, ValueError) as error:
@@ -158,14 +158,14 @@ def _take_scores(run: Run, folder: Path, reference: Path | None) -> None:
         )
         return
     try:
-        if reference is not None and reference.is_file():
-            source = reference.with_suffix(f".{(run.log.settings or {})['task']['source_lang']}")
-        else:
-            source, reference = test_texts(prepared_data(folder))
         hypotheses = folder / "hypotheses.txt"
         check_scored(folder, run.scores)
+        evaluated = translated_set(hypotheses) or "test"
+        source, reference = scored_texts(
+            run.scores, prepared_data(folder), evaluated, run.log.settings
+        )
         run.sentences = translations(source, reference, hypotheses, run.lowercase)
         # recipes/prepare.sh puts the texts below one folder, which may not be that of the run
         run.training_text = reference.parent.with_name("clean") / f"train{reference.suffix}"
-    except (OSError, ValueError, LookupError) as error:
+    except (OSError, ValueError) as error:
         run.missing.append(f"no sentences: {error}")
