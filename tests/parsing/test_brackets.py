@@ -157,6 +157,15 @@ def test_the_command_counts_outputs_that_are_no_tree(tmp_path, capsys):
     assert "evalb:COLLINS.prm|no tree:empty" in found["signature"]
 
 
+def test_the_trees_are_not_overwritten(tmp_path, capsys):
+    for name in ("gold", "hyp"):
+        (tmp_path / name).write_text(f"(TOP {GOLD})\n")
+    words = ["--gold", tmp_path / "gold", "--hypotheses", tmp_path / "hyp", "--output"]
+    for name in ("gold", "hyp"):
+        assert main(["parseval", *map(str, [*words, tmp_path / name])]) == 2
+        assert f"{name} would be read and overwritten" in capsys.readouterr().err
+
+
 def test_the_report_has_the_scores(tmp_path):
     gold = [f"(TOP {GOLD})"] * 8
     right = " ".join(linearised(Tree.fromstring(gold[0])))

@@ -65,6 +65,13 @@ def test_the_command_writes_one_line_each(log, tmp_path):
     assert output.read_text(encoding="utf-8") == "null\nzwei\n\n"
 
 
+def test_the_log_is_not_overwritten(log, capsys):
+    path = log(LOG.format(1))
+    assert main(["hypotheses", "--log", str(path), "--output", str(path)]) == 2
+    assert "generate.log would be read and overwritten" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == LOG.format(1)
+
+
 @pytest.mark.parametrize(
     "text, message",
     [

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from ..files import atomic_write
+from ..files import atomic_write, check_target
 from ..scoring.translated_set import check_set
 from ..text_lines import read_lines
 from . import check_nltk
@@ -30,8 +30,10 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         OSError: a file is missing.
         ValueError: the files have different numbers of sentences or are of different sets, a gold
-            tree is invalid, an output is in brackets, or nltk is missing.
+            tree is invalid, an output is in brackets, ``--output`` is one of the inputs, or nltk
+            is missing.
     """
+    check_target(args.output, args.hypotheses, args.gold)
     check_nltk()
     from .linear_trees import ROOT
     from .scores import score

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import atomic_write, check_target
-from .scored_runs import described, read_systems
+from .scored_runs import described, read_systems, seed_folders
 from .significance import METRICS, TESTS, paired_test, seed_scores
 
 TITLES = {"bleu": "BLEU", "chrf": "chrF"}
@@ -42,7 +42,7 @@ def main(args: argparse.Namespace) -> None:
     if args.samples < 0:
         raise ValueError("--samples must be at least 1, or 0 for sacrebleu's default")
     if args.output:
-        check_target(args.output)
+        check_target(args.output, args.reference, *_inputs(args.runs, args.seeds))
     tests = list(TESTS) if args.test == "both" else [args.test]
     comparison = compare(args.runs, args.reference, args.lowercase, tests, args.samples, args.seeds)
     if args.output:
@@ -116,6 +116,12 @@ def title(comparison: dict[str, Any], metric: str) -> str:
     seeds = max(len(system[metric]["scores"]) for system in comparison["systems"])
     many = f", mean and standard deviation of {seeds} seeds" if seeds > 1 else ""
     return f"{TITLES[metric]} of {comparison['sentences']:,} sentences{many}"
+
+
+def _inputs(runs: Sequence[Path], seeds: Sequence[int]) -> list[Path]:
+    folders = [folder for run in runs for folder in seed_folders(run, seeds)]
+    names = ("hypotheses.txt", "score.json", "generate.log")
+    return folders + [folder / name for folder in folders for name in names]
 
 
 def _lines(comparison: dict[str, Any]) -> list[str]:

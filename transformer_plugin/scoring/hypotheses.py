@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sacremoses import MosesDetokenizer
 
-from ..files import atomic_write, shown_path
+from ..files import atomic_write, check_target, shown_path
 from ..text_lines import decode
 
 
@@ -66,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Writes ``--output``."""
+    check_target(args.output, args.log)
     hypotheses = read_hypotheses(args.log)
     if args.detokenise:
         hypotheses = detokenise(hypotheses, args.detokenise)
