@@ -96,4 +96,6 @@ def test_what_is_missing_is_said(fault, score, python, tmp_path, capfd):
     (tmp_path / "ref1").write_text("one\n")
     status, output = score(*flags)
     assert status == 2 and not output.exists()
-    assert re.search(message, capfd.readouterr().err, re.DOTALL)
+    printed = capfd.readouterr()
+    assert re.search(message, printed.err, re.DOTALL)
+    assert ("BLEU" in printed.out and "chrF" in printed.out) == ("source" not in fault)

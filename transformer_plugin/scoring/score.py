@@ -71,11 +71,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Prints the scores and writes ``--output``.
+    """Prints the scores and writes ``--output``. If COMET fails, the others have been printed.
 
     Raises:
         ValueError: the texts are empty, have different numbers of lines or are of different sets,
-            or one is in subwords.
+            one is in subwords, or COMET failed.
     """
     check_target(args.output, args.hypotheses, args.reference, args.source)
     if args.set:
@@ -85,6 +85,7 @@ def main(args: argparse.Namespace) -> None:
         raise ValueError(f"{args.reference} is empty: expected one reference per line")
     check_plain(args.hypotheses, hypotheses)
     check_plain(args.reference, references)
+    sources = _sources(args) if args.comet_python else []
     scores = score(hypotheses, references, args.lowercase)
     scores["reference"] = described(args.reference)
     scores |= {"set": args.set} if args.set else {}
@@ -108,19 +109,20 @@ def main(args: argparse.Namespace) -> None:
             no_filtered = f"filtered: not scored, {error}"
     if variants:
         scores["variants"] = variants
+    print("\n".join(score_lines(scores)), flush=True)  # now: COMET may fail
+    if no_filtered:
+        print(no_filtered, flush=True)
     if args.comet_python:
-        scores["comet"] = _comet(args, hypotheses, references)
+        scores["comet"] = comet_score(
+            args.comet_python, sources, hypotheses, references, args.comet_model
+        )
+        print("\n".join(score_lines({"comet": scores["comet"]})))
     with atomic_write(args.output) as file:
         file.write(json.dumps(scores, indent=1) + "\n")
-    print("\n".join(score_lines(scores)))
-    if no_filtered:
-        print(no_filtered)
 
 
-def _comet(
-    args: argparse.Namespace, hypotheses: list[str], references: list[str]
-) -> dict[str, Any]:
+def _sources(args: argparse.Namespace) -> list[str]:
     if args.source is None:
         raise ValueError("--comet-python needs --source: COMET also compares with the source")
     sources, _ = read_parallel(args.source, args.reference)
-    return comet_score(args.comet_python, sources, hypotheses, references, args.comet_model)
+    return sources
