@@ -10,6 +10,7 @@ import termios
 import pytest
 from fairseq_commands import REPO, environment
 
+from transformer_plugin.reports.training_report import progress
 from transformer_plugin.reports.training_report.progress import show
 
 STAMP = "2026-03-02 09:00:{:02} | INFO | "
@@ -111,3 +112,10 @@ def test_training_continues_when_the_terminal_is_closed(canned):
     (canned / "go").touch()
     assert process.wait() == 0
     assert (canned / "train.log").read_text() == 2 * "".join(LINES)
+
+
+@pytest.mark.parametrize("text", [progress.__doc__, (REPO / "docs/watching.md").read_text()])
+def test_the_documented_pipeline_keeps_the_end_of_the_log(text):
+    """Ctrl-C must not end tee before training has written its last lines."""
+    piped = re.findall(r"\| tee (.*?) \| transformer-plugin progress", text)
+    assert piped == ["-i train.log"]

@@ -2,7 +2,7 @@
 
 A file gets fairseq's plain lines (``--log-format simple``), and a terminal also the time left:
 
-    fairseq-train ... --log-format simple 2>&1 | tee train.log | transformer-plugin progress
+    fairseq-train ... --log-format simple 2>&1 | tee -i train.log | transformer-plugin progress
     tail -n +1 -f train.log | transformer-plugin progress
 """
 
