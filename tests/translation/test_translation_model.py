@@ -5,6 +5,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 from fairseq_commands import environment
@@ -103,6 +104,11 @@ def test_wrong_arguments_are_named(model, run_folder):
         model.score(["the cat"], ["\udcff"])
     with pytest.raises(TypeError, match="expected one sentence, not"):
         model.attention(["the cat"])
+    with pytest.raises(TypeError, match=r"expected one sentence, not \['die'\]"):
+        model.attention("the cat", target=["die"])
+    for texts in (("\ud800", "die"), ("the cat", "\ud800")):
+        with pytest.raises(ValueError, match="holds half of a surrogate pair"):
+            model.attention(*texts)
     with pytest.raises(ValueError, match="beam 4, nbest 5: expected 1 <= nbest <= beam"):
         model.translate(["the cat"], nbest=5)
     with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
@@ -170,6 +176,11 @@ def test_threads_load_models_side_by_side(prepared):
         models = list(pool.map(lambda _: transformer_plugin.load(run_folder, cpu=True), range(4)))
     assert sys.stderr is before
     assert len({model.translate(TEXTS[:1])[0].score for model in models}) == 1
+
+
+def test_a_length_penalty_may_be_numpys(model):
+    given = model.translate(TEXTS, alpha=np.float64(0.5))
+    assert given == model.translate(TEXTS, alpha=0.5)
 
 
 def test_a_length_penalty_that_would_overflow_is_refused(model):

@@ -114,7 +114,7 @@ class TranslationModel:
             raise ValueError(f"beam {beam}, nbest {nbest}: expected 1 <= nbest <= beam")
         if not abs(alpha) <= 8:  # as for --lenpen
             raise ValueError(f"alpha {alpha}: expected a finite number from -8 to 8")
-        translator = self._translator(beam, nbest, alignments, alpha)
+        translator = self._translator(beam, nbest, alignments, float(alpha))  # may be NumPy's
         found = translator.n_best(sentences, nbest)
         return [self._with_alternatives(ranked, alignments) for ranked in found]
 
@@ -145,14 +145,16 @@ class TranslationModel:
             target: its translation; None: the model's own, by beam search.
 
         Raises:
-            TypeError: several sentences were given.
-            ValueError: the sentence is empty or too long, or the model is an ensemble or not the
-                plugin's.
+            TypeError: several sentences were given, or one is not text.
+            ValueError: the sentence is empty or too long, a text cannot be encoded, or the model
+                is an ensemble or not the plugin's.
         """
         if len(self.models) > 1:
             raise ValueError("an ensemble has no attention of its own: load one checkpoint")
-        if not isinstance(source, str):
-            raise TypeError(f"expected one sentence, not {source!r}")
+        for text in (source,) if target is None else (source, target):
+            if not isinstance(text, str):
+                raise TypeError(f"expected one sentence, not {text!r}")
+            checked([text])
         translator = self._translator(4, 1, False, 0.6)
         parts = translator.translate([source])[0].parts if target is None else []
         if target is not None:
