@@ -67,6 +67,18 @@ def test_scores_of_several_runs_are_compared(watched, tmp_path):
     assert score == f"{ours['mean']:.2f} ± {ours['deviation']:.2f}" and p_value < 0.05
     assert interval.startswith("95 %: ") and p == f"p = {p_value:.4f} (bootstrap)"
     assert "BLEU of 30 sentences, mean and standard deviation of 2 seeds" in " ".join(found.text)
+    assert "Paired bootstrap" in output.read_text()
+    unscored = tmp_path / "unscored"
+    unscored.mkdir()
+    shutil.copy(watched.folder / "train.log", unscored / "train.log")
+    assert main(["report", *map(str, [unscored, *systems]), "--output", str(output)]) == 0
+    assert Tables(output.read_text()).rows["short"] == [score, interval, p]
+    absent = f"a comparison of scores: not of {unscored}: no {unscored / 'score.json'}"
+    assert absent in " ".join(output.read_text().split())
+    assert main(["report", str(systems[1]), "--output", str(output)]) == 0
+    assert Tables(output.read_text()).rows["short"] == [score]
+    for claim in ("Paired bootstrap", ">significance<", ">interval<"):
+        assert claim not in output.read_text()
 
 
 def test_a_log_alone_and_wrong_runs(watched, tmp_path, capsys, monkeypatch):

@@ -50,10 +50,14 @@ def main(args: argparse.Namespace) -> None:
     figures, absent = draw(runs)
     comparison = None
     if len(paths) > 1:
-        try:
-            comparison = compare(args.runs, tests=["bootstrap"])
-        except (OSError, ValueError) as error:
-            absent.append(f"a comparison of scores: {error}")
+        lacking = {run: file for run in args.runs if (file := _lacking(run)) is not None}
+        absent += [f"a comparison of scores: not of {run}: no {lacking[run]}" for run in lacking]
+        scored = [run for run in args.runs if run not in lacking]
+        if sum(len(seed_folders(run)) for run in scored) > 1:
+            try:
+                comparison = compare(scored, tests=["bootstrap"])
+            except (OSError, ValueError) as error:
+                absent.append(f"a comparison of scores: {error}")
     folder = output.with_name(f"{output.stem}_figures")
     folder.mkdir(parents=True, exist_ok=True)
     for figure in figures:
@@ -65,6 +69,12 @@ def main(args: argparse.Namespace) -> None:
     for run in runs:
         for text in run.missing:
             print(f"{run.name}: {text}")
+
+
+def _lacking(run: Path) -> Path | None:
+    """The first file that a comparison needs and one of the run's folders does not have."""
+    files = (f / name for f in seed_folders(run) for name in ("score.json", "hypotheses.txt"))
+    return next((file for file in files if not file.is_file()), None)
 
 
 def _default_output(runs: list[Path]) -> Path:
