@@ -16,6 +16,16 @@ def test_the_folder_of_a_run_is_enough(run_folder, capsys):
     assert found[0] and found[0] == found[1]
 
 
+def test_the_data_folder_may_be_the_working_directory(run_folder, capsys, monkeypatch):
+    monkeypatch.chdir(run_folder / "data-bin")
+    found = []
+    for model in ([str(run_folder)], ["."]):
+        words = ["--cpu", "--input", str(run_folder / "raw/test.en")]
+        assert cli.main(["translate", *model, *words]) == 0
+        found.append(capsys.readouterr().out)
+    assert found[0] and found[0] == found[1]
+
+
 def test_the_folder_of_a_seed_finds_the_data_of_its_experiment(prepared, tmp_path, capsys):
     run, seed = prepared("sentencepiece"), tmp_path / "seeds/seed1"
     seed.mkdir(parents=True)
