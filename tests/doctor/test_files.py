@@ -7,6 +7,8 @@ from argparse import Namespace
 import numpy as np
 import pytest
 import torch
+from fairseq.data import Dictionary
+from fairseq.models.lstm import LSTMModel, base_architecture
 
 from transformer_plugin.cli import main
 from transformer_plugin.deviations import run_deviations
@@ -50,6 +52,11 @@ def test_what_belongs_together_has_no_problem(toy, checkpoint, capsys):
     assert f"after {state['optimizer_history'][-1]['num_updates']:,} updates" in printed
     assert "; ".join(run_deviations(state["cfg"])) in printed
     assert f"fits the dictionaries of {toy / 'data-bin'}" in printed
+
+
+def test_the_folder_of_a_run_stands_for_its_data(toy, checkpoint, capsys):
+    assert main(["doctor", "--data", str(toy), "--path", str(checkpoint)]) == 0
+    assert f"fits the dictionaries of {toy / 'data-bin'}" in capsys.readouterr().out
 
 
 def test_the_average_is_for_translation(toy):
@@ -161,3 +168,27 @@ def test_stock_fairseqs_is_sent_to_convert(build_stock, tmp_path):
     assert problems(findings) == []
     assert any("'transformer_iwslt_de_en' of fairseq" in f.text for f in findings)
     assert any("transformer-plugin convert" in f.remedy for f in findings)
+    args.arch = "lstm"
+    torch.save({"args": args, "model": model.state_dict()}, tmp_path / "lstm.pt")
+    findings = list(find_in_checkpoint(tmp_path / "lstm.pt", None))  # convert would refuse it
+    assert any("'lstm' of fairseq" in f.text for f in findings)
+    assert not any(f.remedy for f in findings)
+
+
+def test_a_stock_model_is_checked_with_the_data(data, checkpoint, tmp_path):
+    """An LSTM, which the plugin cannot convert."""
+    dictionary = Dictionary.load(str(data / "dict.en.txt"))
+    task = Namespace(source_dictionary=dictionary, target_dictionary=dictionary)
+    state = torch.load(checkpoint, weights_only=False)
+    args = Namespace(arch="lstm", _name="lstm", criterion="cross_entropy", encoder_embed_dim=8)
+    base_architecture(args)
+    state["cfg"]["model"] = args
+    model = LSTMModel.build_model(args, task).state_dict()
+    torch.save({**state, "model": model}, tmp_path / "lstm.pt")
+    *_, last = find_in_checkpoint(tmp_path / "lstm.pt", data)
+    assert last.level == "ok" and f"fits the dictionaries of {data}" in last.text
+    for language in ("en", "de"):
+        with (data / f"dict.{language}.txt").open("a") as file:
+            file.write("new 1\n")
+    (found,) = problems(find_in_checkpoint(tmp_path / "lstm.pt", data))
+    assert "symbols, but the model's encoder has" in found

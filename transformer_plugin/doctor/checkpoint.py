@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,12 @@ from ..checkpoints.safe_loading import damaged_part, load
 from ..checkpoints.sections import saved_options
 from ..checkpoints.settings_check import check_registered
 from ..checkpoints.shape_check import check_shapes
+from ..checkpoints.stock_settings import UnsupportedModel, check_is_transformer
 from ..config import is_plugin_model
 from ..deviations import run_deviations
 from .finding import NOTE, OK, PROBLEM, Finding
+
+_EMBEDDINGS = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"}
 
 
 def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
@@ -58,9 +62,9 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
         yield Finding(
             NOTE,
             f"{path}: a model '{_arch(state)}' of fairseq, not the plugin's",
-            f"transformer-plugin convert {path} OUT.pt --to plugin",
+            f"transformer-plugin convert {path} OUT.pt --to plugin" if _converts(state) else "",
         )
-    if data is not None and ours and registered:
+    if data is not None and registered:
         yield from _with_data(path, state, data)
 
 
@@ -68,6 +72,15 @@ def _arch(state: dict[str, Any]) -> str:
     """The name of the architecture; old checkpoints have it in ``args``."""
     settings = saved_options(state, "model")
     return str(settings.get("arch") or settings.get("_name") or "?")
+
+
+def _converts(state: dict[str, Any]) -> bool:
+    """Whether ``convert`` knows models of this architecture."""
+    try:
+        check_is_transformer(Namespace(arch=_arch(state)))
+    except UnsupportedModel:
+        return False
+    return True
 
 
 def _numbers(state: dict[str, Any]) -> Iterator[Finding]:
@@ -89,7 +102,8 @@ def _numbers(state: dict[str, Any]) -> Iterator[Finding]:
 
 def _with_data(path: Path, state: dict[str, Any], data: Path) -> Iterator[Finding]:
     try:
-        dictionary_symbols(state, data)
+        if state.get("cfg") and state["model"].keys() >= _EMBEDDINGS:
+            dictionary_symbols(state, data)
         protect_loading()
         checkpoint_utils.load_model_ensemble([str(path)], {"data": str(data)})
     except (Exception, SystemExit) as error:  # anything that stops fairseq-generate

@@ -13,7 +13,12 @@ from .finding import PROBLEM, Finding
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin doctor``."""
-    parser.add_argument("--data", type=Path, metavar="DATA-BIN", help="binarised data to check")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DATA-BIN",
+        help="binarised data to check, or the folder of a run that has it",
+    )
     parser.add_argument("--path", type=Path, metavar="CKPT", help="a checkpoint to check")
 
 
@@ -32,11 +37,15 @@ def _all(args: argparse.Namespace) -> Iterator[Finding]:
     yield from find_in_environment()
     if "fairseq" not in sys.modules:  # it does not import, which has been said
         return
-    if args.data is not None:
+    data = args.data
+    if data is not None:
+        from ..prepared_data import prepared_data
         from .data import find_in_data
 
-        yield from find_in_data(args.data)
+        binarised = prepared_data(data) / "data-bin"
+        data = binarised if binarised.is_dir() else data
+        yield from find_in_data(data)
     if args.path is not None:
         from .checkpoint import find_in_checkpoint
 
-        yield from find_in_checkpoint(args.path, args.data)
+        yield from find_in_checkpoint(args.path, data)
