@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> None:
     figures, absent = draw(runs)
     comparison = None
     if len(paths) > 1:
-        lacking = {run: file for run in args.runs if (file := _lacking(run)) is not None}
+        lacking = {run: path for run in args.runs if (path := _lacking(run)) is not None}
         absent += [f"a comparison of scores: not of {run}: no {lacking[run]}" for run in lacking]
         scored = [run for run in args.runs if run not in lacking]
         if sum(len(seed_folders(run)) for run in scored) > 1:
