@@ -7,7 +7,7 @@ import pytest
 from fairseq_commands import PLUGIN, run
 
 from transformer_plugin import cli
-from transformer_plugin.translation.alignment import alignment, word_links
+from transformer_plugin.translation.alignment import mean_attention, word_links
 from transformer_plugin.translation.loading import load
 from transformer_plugin.translation.unknown_words import read_replacements, replaced
 from transformer_plugin.word_alignment import Link
@@ -66,7 +66,7 @@ def test_words_are_aligned(run_folder, translated):
             continue
         (found,) = translator.translate([line])
         (part,) = found.parts
-        weights = alignment(translator.models[0], part)[-1]  # [T, S]
+        weights = mean_attention(translator.models[0], part)[-1]  # [T, S]
         numbers = []
         for pieces in (part.source, part.target):
             starts = [

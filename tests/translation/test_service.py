@@ -10,7 +10,7 @@ import torch
 from running_service import JSON, arguments
 
 from transformer_plugin import cli
-from transformer_plugin.translation.alignment import alignment
+from transformer_plugin.translation.alignment import mean_attention
 from transformer_plugin.translation.arguments import add_model_arguments, add_search_arguments
 from transformer_plugin.translation.loading import load_translator
 
@@ -145,7 +145,7 @@ def test_hypotheses_are_those_of_the_beam(service, translator):
 
 def test_alignment_is_what_the_decoder_saw_step_by_step(translator):
     (part,) = translator.translate([SENTENCES[0]])[0].parts
-    found = alignment(translator.models[0], part)
+    found = mean_attention(translator.models[0], part)
     model, state = translator.models[0], {}
     memory = model.encoder(part.source_tokens[None])
     eos = torch.tensor([translator.task.target_dictionary.eos()])

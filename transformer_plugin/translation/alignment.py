@@ -12,7 +12,7 @@ from .subwords import Subwords
 from .translator import Part, Translation
 
 
-def alignment(model: nn.Module, part: Part) -> Tensor | None:
+def mean_attention(model: nn.Module, part: Part) -> Tensor | None:
     """The attention weights of each layer, averaged over the heads, ``[N, T, S]``.
 
     T counts the subwords of the translation and its end of sentence; S those of the source.
@@ -25,8 +25,8 @@ def alignment(model: nn.Module, part: Part) -> Tensor | None:
 
 
 def word_links(translation: Translation, subwords: Subwords) -> list[tuple[int, int]]:
-    """Numbers of aligned words, from 0, source before target: those of which a target subword
-    attends most to a source subword.
+    """Numbers of aligned words, from 0, source before target: the pairs in which a subword of
+    the target word attends most to a subword of the source word.
 
     Args:
         translation: by a translator with ``print_alignment``.

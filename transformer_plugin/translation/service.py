@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import Any, cast
 
-from .alignment import alignment
+from .alignment import mean_attention
 from .arguments import add_model_arguments, add_search_arguments
 from .loading import load_translator
 from .request_queue import Answer, Job, RequestQueue
@@ -157,7 +157,7 @@ def _weights(translator: Translator, part: Part) -> list | None:
     """The attention weights, ``[N, T, S]`` as lists; None if there are none or too many."""
     if max(len(part.source), len(part.target)) > _MOST_SHOWN:
         return None
-    weights = alignment(translator.models[0], part)
+    weights = mean_attention(translator.models[0], part)
     if weights is None:
         return None
     return [[[round(w, 4) for w in row] for row in layer] for layer in weights.tolist()]

@@ -29,7 +29,7 @@ class TranslatedSentence:
         score: log-probability divided by the length penalty; of a very long sentence, which is
             translated in parts, the sum of theirs.
         alignment: numbers of aligned words, from 0, source before target, if they were asked for.
-            Words are what stands between spaces; of a model on Moses BPE, Moses tokens.
+            Words are separated by spaces; with Moses BPE they are Moses tokens.
         alternatives: the next best translations, best first, if ``nbest`` is above 1.
     """
 

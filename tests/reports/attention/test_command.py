@@ -1,5 +1,6 @@
 """What the command writes beside the page, and what it refuses."""
 
+import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -8,7 +9,7 @@ from PIL import Image
 
 from transformer_plugin import cli
 from transformer_plugin.reports.attention.figure_choice import Choice, Panel
-from transformer_plugin.reports.attention.figures import heat_maps
+from transformer_plugin.reports.attention.figures import heat_maps, save
 
 
 def test_the_shades_of_a_figure_are_square_roots():
@@ -16,6 +17,17 @@ def test_the_shades_of_a_figure_are_square_roots():
     axes = heat_maps(Panel("", weights, ["head 1"], ["a", "b"], ["c", "d"])).axes[0]
     shades = axes.images[0].norm(weights[0].numpy())
     np.testing.assert_allclose(shades, [[1, 0.5], [0.25, 0]], atol=1e-6)
+
+
+def test_the_same_figure_makes_the_same_files_and_leaves_matplotlib_as_it_is(tmp_path):
+    panel = Panel("", torch.tensor([[[0.25, 1.0]]]), ["head 1"], ["a"], ["b", "c"])
+    before = dict(matplotlib.rcParams)
+    for name in ("one", "two"):
+        save(heat_maps(panel), tmp_path / name)
+    assert dict(matplotlib.rcParams) == before and before["svg.hashsalt"] is None
+    for form in ("svg", "png"):
+        one, two = (tmp_path / f"{name}.{form}" for name in ("one", "two"))
+        assert one.read_bytes() == two.read_bytes()
 
 
 def test_figures_of_different_words_have_different_names():

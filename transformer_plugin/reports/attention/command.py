@@ -108,10 +108,10 @@ def main(args: argparse.Namespace) -> None:
     if len(html) > _LARGE:
         logger.warning("the page is slow to open: use fewer --sentences or a lower --longest")
     for name, figure in pictures:
+        from .figures import save  # importing matplotlib is slow
+
         path = args.output.with_name(f"{args.output.stem}-{name}")
-        for form, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 200})):
-            with atomic_write(path.with_name(f"{path.name}.{form}"), "wb") as file:
-                figure.savefig(file, format=form, **options)
+        save(figure, path)
         print(f"{path}.svg and .png")
 
 

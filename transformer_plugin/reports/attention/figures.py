@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -11,13 +12,21 @@ from matplotlib.colors import PowerNorm, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from ...files import atomic_write
 from .figure_choice import Panel
-
-matplotlib.rcParams["svg.hashsalt"] = "attention"  # makes files reproducible
 
 _CELL = 0.2  # inches for each subword
 _LABEL = 1.1  # inches for the labels
 _ACROSS = 4  # heat maps in a row
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes ``path``.svg and ``path``.png; the same figure makes the same files."""
+    forms: dict[str, Any] = {"svg": {"metadata": {"Date": None}}, "png": {"dpi": 200}}
+    with matplotlib.rc_context({"svg.hashsalt": "attention"}):
+        for form, options in forms.items():
+            with atomic_write(path.with_name(f"{path.name}.{form}"), "wb") as file:
+                figure.savefig(file, format=form, **options)
 
 
 def heat_maps(panel: Panel) -> Figure:
