@@ -30,7 +30,7 @@ ALLOWED = {
     "reports": {"adapters", "files", "checkpoints", "scoring", "translation", "reports"},
     "runs": {"adapters", "files", "reports", "runs"},
     "parsing": {"files", "scoring", "translation", "parsing"},
-    "doctor": {"adapters", "modules", "kernels", "checkpoints", "doctor"},
+    "doctor": {"files", "adapters", "modules", "kernels", "checkpoints", "doctor"},
 }
 # Files that bring the parts together: the package itself, and the command.
 ABOVE_ALL = {"__init__.py", "__main__.py", "cli.py"}

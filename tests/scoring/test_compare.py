@@ -188,19 +188,6 @@ def test_only_the_seeds_asked_for_are_compared(scored, tmp_path, capsys):
     assert f"{run}: there is no run of seed 4" in capsys.readouterr().err
 
 
-def test_an_input_is_not_overwritten(scored, texts, capsys):
-    one, two = scored("one"), scored("two", "bad")
-    for output in (two / "score.json", two / "hypotheses.txt"):
-        before = output.read_bytes()
-        assert compare(one, two, "--output", output) == 2
-        assert f"{output} would be read and overwritten" in capsys.readouterr().err
-        assert output.read_bytes() == before
-    for output in (texts / "ref", texts / "good"):
-        before = output.read_bytes()
-        assert compare(texts / "good", "--reference", texts / "ref", "--output", output) == 2
-        assert output.read_bytes() == before
-
-
 def test_one_run_has_scores_and_no_test(scored, capsys):
     run = scored("one")
     capsys.readouterr()
