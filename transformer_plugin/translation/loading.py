@@ -66,7 +66,7 @@ def load_models(args: argparse.Namespace) -> Loaded:
     if binarised.is_dir():
         args.data = binarised
     else:  # data-bin itself was named
-        run = run.resolve().parent  # "." has none
+        run = run.absolute().parent  # "." has none
     if args.path is None:
         if not args.data.is_dir():
             raise FileNotFoundError(f"{args.data}: no such folder; expected a run's, or data-bin")
