@@ -119,6 +119,8 @@ def test_data_in_use_is_not_prepared_anew(tmp_path, env):
     assert checksums([tmp_path / "runs/toy/subwords"]) == before
     (tmp_path / "go").touch()
     assert (first.wait(30), second.wait(30)) == (0, 0)
+    for averaged in (tmp_path / "runs").rglob("averaged.pt"):  # which need the present subwords
+        averaged.unlink()
     assert start(tmp_path, env, "prepare", VOCAB_SIZE="90").wait(300) == 0
     assert checksums([tmp_path / "runs/toy/subwords"]) != before
 
