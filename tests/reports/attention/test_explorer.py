@@ -167,13 +167,10 @@ def test_a_kept_words_lines_stay_in_the_address(page):
 
 def test_lines_that_are_all_hidden_say_why(page, report):
     weights = np.load(report / "weights.npz")
-    places = itertools.product(range(5), ("encoder", "encoder-decoder"), (1, 2), (1, 2, 3, 4))
-    number, kind, layer, head = next(
-        (n, kind, i, h)
-        for n, kind, i, h in places
-        if weights[f"{n}/{kind}"][i - 1, h - 1].max() < 0.49
-    )
-    page.open(f"view=lines&least=0.5&sentence={number}&kind={kind}&layer={layer}&head={head}")
+    places = itertools.product(("encoder", "encoder-decoder"), (1, 2), (1, 2, 3, 4))
+    small = (at for at in places if weights[f"0/{at[0]}"][at[1] - 1, at[2] - 1].max() < 0.49)
+    kind, layer, head = next(small)
+    page.open(f"view=lines&least=0.5&kind={kind}&layer={layer}&head={head}")
     assert not page.all(".lines line")
     assert page.text("readout").startswith("No weight reaches 0.50: the largest is 0.")
     page.open("view=lines&least=0")
