@@ -83,6 +83,11 @@ def test_others_are_not_taken(tmp_path, write):
     assert newest_good(last) == last
 
 
+def parameters(path):
+    model = torch.load(path, weights_only=False)["model"]
+    return {name: tensor.tolist() for name, tensor in model.items()}
+
+
 def test_training_resumes_from_it(data, tmp_path):
     folder = tmp_path / "run"
     train(data, folder, *FLAGS)
@@ -93,6 +98,9 @@ def test_training_resumes_from_it(data, tmp_path):
     assert f"Loaded checkpoint {folder}/checkpoint_1_8.pt (epoch 1 @ 8 updates)" in done.stdout
     done = train(data, folder, *FLAGS, "--no-save", "--reset-meters")
     assert f"Loaded checkpoint {folder}/checkpoint_last.pt (epoch 1 @ 6 updates)" in done.stdout
+    done = train(data, folder, *FLAGS)  # nothing is left to train, and to save
+    assert "nothing to train: --max-update 8 is reached" in done.stdout
+    assert parameters(folder / "checkpoint_last.pt") == parameters(folder / "checkpoint_1_8.pt")
     (folder / "checkpoint_last.pt").unlink()
     base = shutil.copy(folder / "checkpoint_1_2.pt", tmp_path / "base.pt")
     done = train(data, folder, *FLAGS, "--finetune-from-model", base, status=1)

@@ -6,6 +6,7 @@ After a full disk, or if the process was killed in between, the latter is older 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,27 @@ from ..checkpoint_error import CheckpointError, DamagedCheckpoint
 from ..checkpoints.last_checkpoints import is_numbered
 from ..checkpoints.num_updates import num_updates
 from ..checkpoints.safe_loading import damaged_part, load
-from .same_run import was_saved_here
+from ..checkpoints.saving import copy
+from .same_run import resumes, was_saved_here
 
 logger = logging.getLogger(__name__)
+
+
+def resumed_from(last: Path, settings: Any) -> Path:
+    """The ``newest_good`` checkpoint, of which ``last`` becomes a copy unless the disk is full: a
+    run that has nothing left to train would not write it.
+
+    Args:
+        settings: the section ``checkpoint`` of the command's settings.
+
+    Raises:
+        CheckpointError: see ``newest_good``.
+    """
+    good = newest_good(last, resumes(settings), settings.finetune_from_model)
+    if good != last and not settings.no_save:
+        with contextlib.suppress(OSError):
+            copy(good, last)
+    return good
 
 
 def newest_good(last: Path, resumes: bool = True, base: str | None = None) -> Path:

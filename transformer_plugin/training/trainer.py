@@ -23,7 +23,7 @@ from .data_position import DataPosition
 from .divergence import DivergenceDetector
 from .fine_tuning import check_base
 from .interruption import listen
-from .last_good import newest_good
+from .last_good import resumed_from
 from .loading_errors import explained
 from .malloc import disable_trimming
 from .master_weights import full_state, master_weights, restore_master_weights
@@ -32,7 +32,7 @@ from .moving_average import TiedEMA, average_from_weights
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
 from .rollback import check_resumes, roll_back, wider_precision
 from .run_lock import hold_lock
-from .same_run import continues_itself, has_same_loss, resumes
+from .same_run import continues_itself, has_same_loss
 from .task_state import load_task_state
 from .time_left import TimeLeft
 from .update_size import log_update_size, update_size
@@ -88,7 +88,7 @@ class SafeTrainer(Trainer):
         if Path(filename).resolve() == (self._folder / "checkpoint_last.pt").resolve():
             good = ""
             if self.data_parallel_rank == 0:
-                good = str(newest_good(Path(filename), resumes(saving), base))
+                good = str(resumed_from(Path(filename), saving))
             if self.data_parallel_world_size > 1:
                 good = distributed_utils.broadcast_object(
                     good, 0, self.data_parallel_process_group, dist_device=self.device
