@@ -88,10 +88,12 @@ def clean_train(
                 if not every:
                     outputs[0][number].write(side)
                     continue
-                for place, line in enumerate(side.splitlines(True), start=before + 1):
-                    outputs[place % every == 0][number].write(line)
-                first_held = -(before + 1) % every
-                outputs[2][number].writelines(block.raw[number].splitlines(True)[first_held::every])
+                held = slice(-(before + 1) % every, None, every)
+                lines = side.splitlines(True)
+                outputs[1][number].writelines(lines[held])
+                outputs[2][number].writelines(block.raw[number].splitlines(True)[held])
+                del lines[held]
+                outputs[0][number].writelines(lines)
             bar.update(block.counts["read"])
     held = counts["kept"] // every if every else 0
     counts["kept"] -= held

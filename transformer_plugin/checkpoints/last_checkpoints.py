@@ -105,9 +105,8 @@ def last_checkpoints(
     for one, next_one in pairwise(chosen):
         if interval and next_one - one != interval:
             raise CheckpointError(
-                f"{folder}: between {numbered[one].path.name} and"
-                f" {numbered[next_one].path.name} the"
-                f" checkpoint of {by} {next_one - interval} is missing"
+                f"{folder}: between {numbered[one].path.name} and {numbered[next_one].path.name}"
+                f" the checkpoint of {by} {next_one - interval} is missing"
                 f" (--{_INTERVALS[by].replace('_', '-')} {interval}); average"
                 f" --last {len(chosen) - chosen.index(next_one)}, or name files with --inputs"
             )

@@ -16,7 +16,7 @@ from ..checkpoints.safe_loading import damaged_part, load
 from ..checkpoints.sections import saved_options
 from ..checkpoints.settings_check import check_registered
 from ..checkpoints.shape_check import check_shapes
-from ..checkpoints.stock_settings import UnsupportedModel, check_is_transformer
+from ..checkpoints.stock_settings import is_transformer
 from ..config import is_plugin_model
 from ..deviations import run_deviations
 from .finding import NOTE, OK, PROBLEM, Finding
@@ -59,10 +59,11 @@ def find_in_checkpoint(path: Path, data: Path | None) -> Iterator[Finding]:
         except ValueError as error:
             yield Finding(NOTE, f"{path}: not compared with the paper: {error}")
     else:
+        converts = is_transformer(Namespace(arch=_arch(state)))
         yield Finding(
             NOTE,
             f"{path}: a model '{_arch(state)}' of fairseq, not the plugin's",
-            f"transformer-plugin convert {path} OUT.pt --to plugin" if _converts(state) else "",
+            f"transformer-plugin convert {path} OUT.pt --to plugin" if converts else "",
         )
     if data is not None and registered:
         yield from _with_data(path, state, data)
@@ -72,15 +73,6 @@ def _arch(state: dict[str, Any]) -> str:
     """The name of the architecture; old checkpoints have it in ``args``."""
     settings = saved_options(state, "model")
     return str(settings.get("arch") or settings.get("_name") or "?")
-
-
-def _converts(state: dict[str, Any]) -> bool:
-    """Whether ``convert`` knows models of this architecture."""
-    try:
-        check_is_transformer(Namespace(arch=_arch(state)))
-    except UnsupportedModel:
-        return False
-    return True
 
 
 def _numbers(state: dict[str, Any]) -> Iterator[Finding]:

@@ -41,13 +41,13 @@ def resumed_from(last: Path, settings: Any) -> Path:
 def newest_good(last: Path, resumes: bool = True, base: str | None = None) -> Path:
     """The checkpoint to resume from.
 
-    It is ``last`` if that is undamaged, missing, or refused for what it holds. If ``last`` is
-    damaged, it is the newest undamaged checkpoint in the same folder that training can resume from,
-    or ``last`` if there is none. Damaged files are renamed to ``NAME.broken``, and a warning is
-    logged.
+    It is ``saved_after(last)``, if there is one; else ``last``, if that is undamaged, missing, or
+    refused for what it holds. If ``last`` is damaged, it is the newest undamaged checkpoint in the
+    same folder that training can resume from, or ``last`` if there is none. Damaged files are
+    renamed to ``NAME.broken``, and a warning is logged.
 
     Args:
-        resumes: whether a newer checkpoint of the same run is preferred to ``last``.
+        resumes: whether ``saved_after(last)`` is preferred to ``last``.
         base: the model that a fine-tuning run starts from; fairseq has already chosen ``last``.
 
     Raises:
