@@ -6,9 +6,12 @@ case $EXPERIMENT in
     wmt14_*) : "${ARCH:=lstm_luong_wmt_en_de}" ;;
     *) : "${ARCH:=lstm_wiseman_iwslt_de_en}" ;;
 esac
+# the small shape of multi30k_table2 and iwslt14_table2
+TABLE2_SHAPE=(--encoder-embed-dim 128 --decoder-embed-dim 128 --decoder-out-embed-dim 128
+    --share-decoder-input-output-embed)
 learning() {
     case $EXPERIMENT in
-        multi30k_*) : "${LEARNING_RATE:=0.004}" ;;  # docs/results.md
+        multi30k_* | *_table2) : "${LEARNING_RATE:=0.004}" ;;  # docs/results.md
         *) : "${LEARNING_RATE:=0.0003125}" ;;
     esac
     learning=(--criterion label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam

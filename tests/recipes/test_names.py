@@ -121,6 +121,7 @@ def test_an_experiment_of_the_transformer_alone_refuses_other_systems(experiment
     ("experiment", "system", "known"),
     [
         ("multi30k_table2", "fairseq", "transformer, convs2s or lstm"),
+        ("iwslt14_table2", "fairseq", "transformer, convs2s or lstm"),
         ("multi30k_wu2021", "lstm", "transformer or fairseq"),
     ],
 )
