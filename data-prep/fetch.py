@@ -143,6 +143,11 @@ def main() -> None:
     parser.add_argument("--variant", default="", help="variant of the corpus; default: its first")
     for split in SPLITS:
         parser.add_argument(f"--{split}", default="", metavar="PREFIX[,PREFIX]")
+    parser.add_argument(
+        "--tokenised",
+        action="store_true",
+        help="these files hold tokens of Moses, which become plain text",
+    )
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
     parser.add_argument("--output", required=True, type=Path, help="folder for the six text files")
@@ -157,7 +162,9 @@ def main() -> None:
 
     prefixes = {split: getattr(args, split) for split in SPLITS}
     if any(prefixes.values()):
-        user_files.fetch(prefixes, args.source, args.target, args.output)
+        user_files.fetch(prefixes, args.source, args.target, args.output, args.tokenised)
+    elif args.tokenised:
+        parser.error("--tokenised is for files of your own: --train, --valid and --test")
     elif args.corpus is None:
         parser.error("give a corpus, or --train, --valid and --test")
     elif args.corpus == "toy":

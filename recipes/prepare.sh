@@ -3,8 +3,8 @@
 # A step is skipped when its inputs and settings have not changed; an interrupted one is started again.
 # DATA_MIRROR is a folder or an address that has the corpus, instead of its public address. TRAIN,
 # VALID and TEST are parallel files of your own: PREFIX stands for PREFIX.$SOURCE and PREFIX.$TARGET,
-# each plain or .gz; several are PREFIX,PREFIX. BASE is a checkpoint whose subwords and dictionaries
-# are taken, to fine-tune its model.
+# each plain or .gz; several are PREFIX,PREFIX; with TOKENISED=1 they hold tokens of Moses, which become
+# plain text. BASE is a checkpoint whose subwords and dictionaries are taken, to fine-tune its model.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
@@ -18,7 +18,7 @@ needs SOURCE TARGET
 : "${VOCAB_SIZE:=37000}"        # joint pieces of sentencepiece; section 5.1 of the paper
 : "${MERGES:=32000}"            # joint merges of moses-bpe
 : "${WORKERS:=}"                # processes; empty: one per core
-: "${TRAIN:=}" "${VALID:=}" "${TEST:=}" "${DATA_MIRROR:=}"  # see above
+: "${TRAIN:=}" "${VALID:=}" "${TEST:=}" "${TOKENISED:=0}" "${DATA_MIRROR:=}"  # see above
 case $SUBWORDS in
     sentencepiece) defaults=(250 1.5) form=() ;;
     moses-bpe) defaults=(80 9) form=(--moses) ;;  # of Moses' clean-corpus-n.perl 1 80
@@ -28,6 +28,7 @@ esac
 positive VOCAB_SIZE MERGES MAX_LENGTH ${WORKERS:+WORKERS}
 whole_numbers SUBSTITUTIONS
 decimals MAX_RATIO
+switches TOKENISED
 [[ $LOWERCASE == 0 ]] || form+=(--lowercase)
 
 workers=(${WORKERS:+--workers "$WORKERS"})
@@ -57,8 +58,10 @@ fi
 
 if [[ -n $TRAIN$VALID$TEST ]]; then
     from=(--train "$TRAIN" --valid "$VALID" --test "$TEST")
+    [[ $TOKENISED == 0 ]] || from+=(--tokenised)
 else
     needs CORPUS
+    [[ $TOKENISED == 0 ]] || die "TOKENISED is for files of your own: set TRAIN, VALID and TEST"
     from=("$CORPUS" ${VARIANT:+--variant "$VARIANT"} --downloads "$RUNS/downloads")
 fi
 

@@ -1,4 +1,4 @@
-"""Moses' punctuation normalisation and tokenisation, with sacremoses.
+"""Moses' punctuation normalisation and tokenisation, and how to undo the latter, with sacremoses.
 
 WMT14 is prepared like this in the literature: quotes and dashes normalised, no hyphens split (no
 -a), and Moses' reserved characters escaped (&apos; and so on), which its detokeniser undoes.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from sacremoses import MosesPunctNormalizer, MosesTokenizer
+from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+
+_SPLIT_HYPHEN = " ##AT##-##AT## "  # of Stanford's WMT14 files; the detokeniser knows " @-@ "
 
 
 @cache
@@ -21,3 +23,15 @@ def tokenise(sentence: str, language: str) -> str:
     normaliser, tokeniser = _tools(language)
     text: str = tokeniser.tokenize(normaliser.normalize(sentence), return_str=True)
     return " ".join(text.split())
+
+
+@cache
+def _detokeniser(language: str) -> MosesDetokenizer:
+    return MosesDetokenizer(language)
+
+
+def detokenise(sentence: str, language: str) -> str:
+    """The plain text of a sentence's tokens."""
+    words = sentence.replace(_SPLIT_HYPHEN, "-").split()
+    text: str = _detokeniser(language).detokenize(words)
+    return text

@@ -81,6 +81,23 @@ def test_a_line_that_is_too_long_is_not_read_whole(tmp_path):
         user_files.copy_checked(path, tmp_path / "out")
 
 
+def test_tokens_of_moses_become_plain_text(step, own, tmp_path):
+    tokens = "&quot; Isn &apos;t it 3.5 % ? &quot; A well @-@ known U ##AT##-##AT## turn .\n"
+    flags = own({"a/train.en": (tokens * 6).encode()})
+    raw = tmp_path / "run/raw"
+    result = step("fetch", *flags, "--output", raw)
+    assert result.returncode == 0, result.stderr
+    assert f"WARNING: 6 of 6 lines of {tmp_path}/a/train.en have escapes" in result.stderr
+    assert result.stderr.count("WARNING") == 1
+    assert (raw / "train.en").read_text().startswith(tokens)
+    result = step("fetch", *flags, "--output", raw, "--tokenised")
+    assert "WARNING" not in result.stderr and "already done" not in result.stderr
+    lines = (raw / "train.en").read_text().splitlines()
+    assert lines[:6] == ['"Isn\'t it 3.5%?" A well-known U-turn.'] * 6
+    assert lines[6:] == LINES["en"]
+    assert (raw / "train.de").read_text().splitlines() == LINES["de"] * 2
+
+
 def test_the_other_languages_are_another_corpus(step, own, tmp_path):
     flags = [*own()[:6], "--output", tmp_path / "run/raw", "--source", "en", "--target"]
     assert step("fetch", *flags, "de").returncode == 0
@@ -159,5 +176,17 @@ def test_the_recipe_takes_them_instead_of_the_corpus(prepare, own, tmp_path):
     printed = prepare(
         "multi30k_en_de", "--dry-run", TRAIN="a/train,b/train", VALID="valid", TEST="test"
     ).stdout
-    assert "--train a/train,b/train --valid valid --test test" in printed
+    assert "--train a/train,b/train --valid valid --test test --output" in printed
     assert "multi30k " not in printed.splitlines()[0]
+    files = {"TRAIN": "a/train", "VALID": "valid", "TEST": "test"}
+    printed = prepare("multi30k_en_de", "--dry-run", TOKENISED="1", **files).stdout
+    assert "--test test --tokenised --output" in printed
+    printed = prepare("multi30k_en_de", "--dry-run", TOKENISED="yes", **files)
+    assert "TOKENISED is 'yes': expected 0 or 1" in printed.stderr
+    printed = prepare("multi30k_en_de", "--dry-run", TOKENISED="1")
+    assert "TOKENISED is for files of your own" in printed.stderr
+
+
+def test_the_tokens_of_a_public_corpus_are_not_undone(refused, tmp_path):
+    message = refused("fetch", "multi30k", *PAIR, "--tokenised", "--output", tmp_path / "raw")
+    assert "--tokenised is for files of your own" in message

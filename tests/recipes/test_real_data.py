@@ -100,6 +100,7 @@ def test_iwslt14_de_en_on_a_quarter(tmp_path):
         "train-46k.tok.lc",
         "valid.tok.lc",
         "test.tok.lc",
+        TOKENISED="1",
     )
     assert lines == {"train": [45_798] * 2, "valid": [7_283] * 2, "test": [6_750] * 2}
 
