@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from steps.errors import BadInput, exit_cleanly
+from steps.errors import exit_cleanly
 from steps.progress import progress
 from steps.step import run_step
-from steps.workers import all_cores, line_blocks, ordered_map
+from steps.workers import add_workers, line_blocks, ordered_map
 from text.encoders import Encoder, load
 from text.fairseq_files import build_dictionary, ids_in, write_index
 from text.model_files import model_files
@@ -160,16 +160,12 @@ def main() -> None:
     parser.add_argument("--output", required=True, type=Path, help="folder for the binary data")
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
-    parser.add_argument(
-        "--workers", type=int, default=all_cores(), help="processes (default: one per core)"
-    )
+    add_workers(parser)
     parser.add_argument(
         "--run", type=Path, help="folder whose checkpoints keep --output from being replaced"
     )
     args = parser.parse_args()
     check_languages(args.source, args.target)
-    if args.workers < 1:
-        raise BadInput("expected --workers of at least 1")
     models = [args.model, *([args.target_model] if args.target_model else [])]
     settings = {"source": args.source, "target": args.target}
     if args.target_model:  # its files may have the same names as the other's

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from steps.errors import BadInput, exit_cleanly
 from steps.progress import progress
 from steps.step import run_step
-from steps.workers import all_cores, ordered_map, pair_blocks
+from steps.workers import add_workers, ordered_map, pair_blocks
 from text.cleaning import (
     REASONS,
     CleanBlock,
@@ -182,15 +182,11 @@ def main() -> None:
     )
     parser.add_argument("--moses", action="store_true", help="normalise punctuation and tokenise")
     parser.add_argument("--lowercase", action="store_true", help="convert the text to lower case")
-    parser.add_argument(
-        "--workers", type=int, default=all_cores(), help="processes (default: one per core)"
-    )
+    add_workers(parser)
     args = parser.parse_args()
     check_languages(args.source, args.target)
     limits = Limits(args.min_length, args.max_length, args.max_ratio)
     limits.check()
-    if args.workers < 1:
-        raise BadInput("expected --workers of at least 1")
     normalise = Normalisation((args.source, args.target), args.moses, args.lowercase)
     hold_out = args.input / HOLD_OUT
     every = json.loads(hold_out.read_text(encoding="utf-8"))["every"] if hold_out.is_file() else 0

@@ -5,6 +5,7 @@ table with the columns source, right, wrong, category and distance."""
 from __future__ import annotations
 
 import argparse
+import sys
 from itertools import islice
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def main() -> None:
     text = table(args.seed, args.sentences)
     with atomic_write(args.output) as file:
         file.write(text)
-    print(f"{text.count(chr(10)) - 1:,} pairs: {args.output}")
+    print(f"{text.count(chr(10)) - 1:,} pairs: {args.output}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import sentencepiece
 
 from steps.errors import BadInput, exit_cleanly
 from steps.step import run_step
-from steps.workers import all_cores
+from steps.workers import add_workers
 from text.line_checks import MAX_LINE_BYTES
 from text.model_files import CODES, KINDS, MODEL, VOCABULARY, model_files
 from text.parallel import check_languages, check_utf8
@@ -157,9 +157,7 @@ def main() -> None:
     parser.add_argument(
         "--merges", type=int, default=32_000, help="merges of moses-bpe (default %(default)s)"
     )
-    parser.add_argument(
-        "--workers", type=int, default=all_cores(), help="processes (default: one per core)"
-    )
+    add_workers(parser)
     parser.add_argument("--copy", type=Path, help="folder of the subword model of another run")
     parser.add_argument(
         "--run", type=Path, help="folder whose checkpoints keep --output from being replaced"
@@ -178,8 +176,6 @@ def main() -> None:
         )
         return
     size = {"sentencepiece": args.vocab_size, "moses-bpe": args.merges}.get(args.kind)
-    if args.workers < 1:
-        raise BadInput("expected --workers of at least 1")
     if size is not None and size < 1:
         raise BadInput(f"expected a positive number of subwords, not {size}")
     sides = {"source": [args.source], "target": [args.target]}

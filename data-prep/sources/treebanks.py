@@ -7,6 +7,7 @@ the order of their names, so that all of train's periods and genres are in it.
 
 from __future__ import annotations
 
+import glob
 import json
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -41,12 +42,18 @@ def unpacked(archive: Path, folder: Path) -> None:
     except (*DAMAGED, OSError) as error:
         if isinstance(error, OSError) and error.errno:  # of the disk: those of damage have none
             raise
-        raise BadInput(f"{archive}: not a whole tar archive ({error}): fetch it again") from None
+        raise BadInput(
+            f"{archive}: not a whole tar archive ({error}): fetch it again, or"
+            " name the folder that it unpacks to"
+        ) from None
 
 
 def split_files(manifest: dict[str, Any], folder: Path) -> dict[str, list[Path]]:
     """{split: its files}, in the order of their names; BadInput if a split has none."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    names = glob.glob(
+        f"{glob.escape(str(folder))}/**", recursive=True
+    )  # follows links; none hidden
+    files = sorted(path for path in map(Path, names) if path.is_file())
     found = {
         split: [path for path in files
                 if any(PurePosixPath(path.relative_to(folder)).match(pattern)

@@ -7,6 +7,7 @@ output file.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -43,7 +44,13 @@ def run_step(
         needed: pattern of the files that trained models need: they are not replaced by others while
             there are checkpoints in `run` or beside `output`.
     """
+    output = Path(os.path.abspath(output))
     name, target = output.name, output.resolve()
+    if Path.cwd().is_relative_to(target):
+        raise BadInput(
+            f"{output} is the working directory, or above it, and would be replaced: name a folder"
+            " in it"
+        )
     for path in inputs:
         if not path.is_file():
             raise BadInput(f"{path} is missing: run the step that writes it first")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import os
 import signal
@@ -23,9 +24,19 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def all_cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Add --workers: all cores that this process may use."""
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument(
+        "--workers", type=_at_least_one, default=cores, help="processes (default: one per core)"
+    )
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("expected at least 1")
+    return number
 
 
 def line_blocks(path: Path) -> Iterator[bytes]:

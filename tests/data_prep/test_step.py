@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from corpus_files import files_of, leftovers
 
@@ -101,6 +103,15 @@ def test_a_file_in_the_way_is_not_replaced(tmp_path):
     with pytest.raises(BadInput, match="is a file"):
         run_step(tmp_path / "out", [], {}, lambda folder: None)
     assert (tmp_path / "out").read_text() == "mine" and not leftovers(tmp_path)
+
+
+@pytest.mark.parametrize("output", [".", ".."])
+def test_the_working_directory_is_not_replaced(tmp_path, monkeypatch, output):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(BadInput, match="is the working directory, or above it"):
+        run_step(Path(output), [], {}, lambda folder: None)
+    assert not leftovers(tmp_path)
 
 
 def test_an_output_of_any_name_is_written(tmp_path):
