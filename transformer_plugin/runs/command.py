@@ -57,6 +57,8 @@ def main(args: argparse.Namespace) -> int:
             end_with_parent(args.parent)
             os.execvp(args.words[0], args.words)
         return _run(args)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         print(f"{args.script}: {place}{error.strerror or error}", file=sys.stderr)

@@ -69,7 +69,7 @@ def read(path: Path) -> Entry:
             f"{path} is damaged ({error}): renamed to {aside}; a new one is written",
             file=sys.stderr,
         )
-    return {"experiment": path.parent.name, "stages": {}}
+    return {"stages": {}}
 
 
 def now() -> str:

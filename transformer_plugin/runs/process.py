@@ -14,14 +14,12 @@ from ..exit_status import INTERRUPTED
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
 
 def end_with_parent(parent: int) -> None:
-    """On Linux, makes the kernel send this process a SIGTERM when ``parent`` ends, also after
-    ``exec``. Exits at once if ``parent`` has already ended."""
-    if _prctl is not None:
-        _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    """Makes Linux send this process a SIGTERM when ``parent`` ends, also after ``exec``. Exits at
+    once if ``parent`` has already ended."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
         os._exit(INTERRUPTED)
 
@@ -30,8 +28,8 @@ class Supervisor:
     """Runs commands, one at a time.
 
     SIGTERM, SIGINT, SIGUSR1 and SIGHUP to this process are passed on to the running command as one
-    SIGTERM, and no other command starts after that; SIGHUP is ignored if it was, as under nohup. On
-    Linux the command also gets a SIGTERM when this process ends, even by SIGKILL.
+    SIGTERM, and no other command starts after that; SIGHUP is ignored if it was, as under nohup.
+    The command also gets a SIGTERM when this process ends, even by SIGKILL.
     """
 
     def __init__(self) -> None:

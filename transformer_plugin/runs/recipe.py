@@ -34,8 +34,8 @@ class Recipe:
         script: its name, for messages.
         experiment: its name, for messages.
         folder: the run's folder, locked until all stages have ended.
-        data: folder of the prepared data. Stages with inputs share a lock on it, which keeps steps
-            of data-prep/ from changing it.
+        data: folder of the prepared data. Stages with an output share a lock on it, which keeps
+            steps of data-prep/ from changing it.
         node_rank: number of this machine. Only machine 0 takes the locks and writes the manifest
             and the done-files.
     """
