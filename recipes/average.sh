@@ -13,5 +13,5 @@ stage average --output "$RUN_DIR/checkpoints/averaged.pt" \
     --input "$RUN_DIR/checkpoints/checkpoint_last.pt" --about "the last $AVERAGE checkpoints" -- \
     transformer-plugin average --last "$AVERAGE" --by $by --allow-fewer \
     --checkpoints "$RUN_DIR/checkpoints" --output "$RUN_DIR/checkpoints/averaged.pt" \
-    ${EXTRA[@]+"${EXTRA[@]}"}
+    "${EXTRA[@]}"
 perform

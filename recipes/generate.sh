@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Translates the test set by beam search: generate.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-generate]
+# CHECKPOINT names another checkpoint than the averaged one.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
@@ -27,17 +28,16 @@ if ((gpus)); then
     esac
 fi
 
-checkpoint="$RUN_DIR/checkpoints/averaged.pt"
-stage generate --output "$RUN_DIR/generate.log" --input "$checkpoint" --input "$DATA_DIR/data-bin" \
+stage generate --output "$RUN_DIR/generate.log" --input "$CHECKPOINT" --input "$DATA_DIR/data-bin" \
     --input "$REPO/transformer_plugin/modules" --input "$REPO/transformer_plugin/search" \
     --stdout "$RUN_DIR/generate.log" --about "the $EVALUATE set, beam $BEAM" \
-    ${exactness[@]+"${exactness[@]}"} -- fairseq-generate "$DATA_DIR/data-bin" \
+    "${exactness[@]}" -- fairseq-generate "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
-    --path "$checkpoint" --gen-subset "$EVALUATE" --beam "$BEAM" --lenpen "$ALPHA" \
-    ${precision[@]+"${precision[@]}"} ${marks[@]+"${marks[@]}"} \
-    ${trees[@]+"${trees[@]}"} ${MAX_LEN_OWN:+--max-len-own "$MAX_LEN_OWN"} ${EXTRA[@]+"${EXTRA[@]}"}
+    --path "$CHECKPOINT" --gen-subset "$EVALUATE" --beam "$BEAM" --lenpen "$ALPHA" \
+    "${precision[@]}" "${marks[@]}" \
+    "${trees[@]}" ${MAX_LEN_OWN:+--max-len-own "$MAX_LEN_OWN"} "${EXTRA[@]}"
 stage hypotheses --output "$RUN_DIR/hypotheses.txt" --input "$RUN_DIR/generate.log" -- \
     transformer-plugin hypotheses --log "$RUN_DIR/generate.log" --output "$RUN_DIR/hypotheses.txt" \
-    ${undo[@]+"${undo[@]}"}
+    "${undo[@]}"
 perform

@@ -21,7 +21,7 @@ RUNS=$(realpath -ms "$RUNS")  # one spelling of a folder, by which stages know t
 : "${NODE_RANK:=0}"      # number of this machine, where several train together
 : "${VERBOSE:=0}"        # 1: show all that goes to the logs
 : "${GOMP_SPINCOUNT:=3000}"  # turns that OpenMP's threads spin before they sleep; few, as cores are often shared
-export VERBOSE GOMP_SPINCOUNT
+export VERBOSE GOMP_SPINCOUNT PYTHONUTF8=1  # fairseq writes its logs in the encoding of the locale
 
 # die MSG: print what is wrong and stop with status 2.
 die() {
@@ -56,7 +56,7 @@ perform() {
     [[ -z $SUMMARY ]] || flags+=(--summary)
     exec transformer-plugin recipe run --script "$SCRIPT" --experiment "$EXPERIMENT" \
         --run "$RUN_DIR" --data "$DATA_DIR" --node-rank "$NODE_RANK" \
-        ${flags[@]+"${flags[@]}"} ${PLAN[@]+"${PLAN[@]}"}
+        "${flags[@]}" "${PLAN[@]}"
 }
 
 # activate: put the repository's .venv first on PATH, unless an environment is active. A conda environment
@@ -85,13 +85,17 @@ load_experiment() {
         die "SYSTEM is '$SYSTEM': expected transformer, fairseq, convs2s or lstm"
     # shellcheck source=/dev/null
     . "$REPO/recipes/systems/$SYSTEM.sh"
-    local given_source=${SOURCE:-} given_target=${TARGET:-}
+    local given_source=${SOURCE:-} given_target=${TARGET:-} given_corpus=${CORPUS:-${TREEBANK:-}}
     # shellcheck source=/dev/null
     . "$REPO/recipes/experiments/$1.sh"
     [[ ${given_source:-${SOURCE:-}}-${given_target:-${TARGET:-}} == "${SOURCE:-}-${TARGET:-}" ]] ||
         die "recipes/experiments/$1.sh translates $SOURCE to $TARGET, whatever SOURCE and TARGET are:" \
             "for ${given_source:-$SOURCE}-${given_target:-$TARGET} write an experiment of its own" \
             "(docs/language-pair.md)"
+    local corpus=${CORPUS:-${TREEBANK:-}}
+    [[ ${given_corpus:-$corpus} == "$corpus" ]] ||
+        die "recipes/experiments/$1.sh is on $corpus, whatever CORPUS and TREEBANK are: for" \
+            "$given_corpus write an experiment of its own (docs/language-pair.md)"
     DATA_DIR=$(realpath -ms "${DATA_DIR:=$RUN_DIR}")
     [[ $RUN_DIR != *:* ]] || die "RUNS is '$RUNS': fairseq splits paths at a colon"
     [[ $DATA_DIR != *:* ]] || die "DATA_DIR is '$DATA_DIR': fairseq splits paths at a colon"
@@ -109,6 +113,8 @@ load_experiment() {
     [[ $SUBWORDS =~ ^(sentencepiece|moses-bpe)$ ]] ||
         die "SUBWORDS is '$SUBWORDS': expected sentencepiece or moses-bpe"
     switches LOWERCASE DRY_RUN VERBOSE
+    [[ -z ${TREEBANK:-} || $SUBWORDS$LOWERCASE == sentencepiece0 ]] ||
+        die "SUBWORDS and LOWERCASE are not for parsing: unset them"
     expect '(train|valid|test)[0-9]*' 'train, valid or test, or one of several, such as test1' EVALUATE
     positive AVERAGE ${SAVE_UPDATES:+SAVE_UPDATES} BEAM
     decimals ALPHA
@@ -116,6 +122,7 @@ load_experiment() {
     [[ -z $SEEDS || -n ${SEED:-} || $SCRIPT =~ ^(run|prepare)\.sh$ ]] ||
         die "SEEDS is '$SEEDS', which is for run.sh: give SEED too, to choose one of them"
     [[ -z $SEEDS ]] || RUN_DIR+="/seeds${SEED:+/seed$SEED}"
+    : "${CHECKPOINT:=$RUN_DIR/checkpoints/averaged.pt}"  # what generate.sh and translate.sh take
 }
 
 # find_base: set BASE_DATA, and SUBWORDS to the kind of those of BASE.

@@ -44,14 +44,14 @@ if [[ -n $TREEBANK ]]; then
     [[ -n $TREES ]] || die "TREES is not set: name the folder or the archive of the treebank"
     raw=$DATA_DIR/raw
     step trees "$TREEBANK" --input "$TREES" --output "$raw" --substitutions "$SUBSTITUTIONS" \
-        ${EXTRA[@]+"${EXTRA[@]}"}
+        "${EXTRA[@]}"
     step_of_model subwords --input "$raw" --output "$DATA_DIR/subwords" --side source \
-        --vocab-size "$VOCAB_SIZE" ${workers[@]+"${workers[@]}"}
+        --vocab-size "$VOCAB_SIZE" "${workers[@]}"
     step_of_model subwords --input "$raw" --output "$DATA_DIR/subwords-target" --side target --kind words \
-        ${workers[@]+"${workers[@]}"}
+        "${workers[@]}"
     step_of_model binarise --input "$raw" --model "$DATA_DIR/subwords" \
         --target-model "$DATA_DIR/subwords-target" --output "$DATA_DIR/data-bin" \
-        ${workers[@]+"${workers[@]}"}
+        "${workers[@]}"
     perform
     return 0  # to run.sh
 fi
@@ -66,13 +66,13 @@ else
 fi
 
 step fetch "${from[@]}" --output "$DATA_DIR/raw"
-step clean --input "$DATA_DIR/raw" --output "$DATA_DIR/clean" ${form[@]+"${form[@]}"} \
-    --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" ${workers[@]+"${workers[@]}"} \
-    ${EXTRA[@]+"${EXTRA[@]}"}
+step clean --input "$DATA_DIR/raw" --output "$DATA_DIR/clean" "${form[@]}" \
+    --max-length "$MAX_LENGTH" --max-ratio "$MAX_RATIO" "${workers[@]}" \
+    "${EXTRA[@]}"
 copied=(${BASE:+--copy "$BASE_DATA/subwords"}) known=(${BASE:+--dictionaries "$BASE_DATA/data-bin"})
 step_of_model subwords --input "$DATA_DIR/clean" --output "$DATA_DIR/subwords" --kind "$SUBWORDS" \
-    --vocab-size "$VOCAB_SIZE" --merges "$MERGES" ${workers[@]+"${workers[@]}"} \
-    ${copied[@]+"${copied[@]}"}
+    --vocab-size "$VOCAB_SIZE" --merges "$MERGES" "${workers[@]}" \
+    "${copied[@]}"
 step_of_model binarise --input "$DATA_DIR/clean" --model "$DATA_DIR/subwords" --output "$DATA_DIR/data-bin" \
-    ${workers[@]+"${workers[@]}"} ${known[@]+"${known[@]}"}
+    "${workers[@]}" "${known[@]}"
 perform

@@ -45,8 +45,8 @@ shift
 first=0 last=$((${#STAGES[@]} - 1))
 while (($#)); do
     case $1 in
-        --from) first=$(index_of "${2:?$usage}"); shift 2 ;;
-        --to) last=$(index_of "${2:?$usage}"); shift 2 ;;
+        --from) first=$(index_of "${2-}"); shift 2 ;;
+        --to) last=$(index_of "${2-}"); shift 2 ;;
         --dry-run) DRY_RUN=1; shift ;;
         *) unknown_option "$@" ;;
     esac

@@ -12,13 +12,16 @@ if [[ -n ${TREEBANK:-} ]]; then
     stage score --output "$RUN_DIR/score.json" --input "$RUN_DIR/hypotheses.txt" \
         --input "$DATA_DIR/raw/$EVALUATE.trees" -- transformer-plugin parseval --hypotheses "$RUN_DIR/hypotheses.txt" \
         --gold "$DATA_DIR/raw/$EVALUATE.trees" --set "$EVALUATE" --output "$RUN_DIR/score.json" \
-        ${EXTRA[@]+"${EXTRA[@]}"}
+        "${EXTRA[@]}"
     perform
     return 0  # to run.sh
 fi
 
 raw=$DATA_DIR/raw/$EVALUATE
-[[ ! -e $DATA_DIR/clean/$EVALUATE.raw.$TARGET ]] || raw=$DATA_DIR/clean/$EVALUATE.raw  # held out of train
+if [[ -e $DATA_DIR/clean/$EVALUATE.raw.$TARGET ]] || { [[ $EVALUATE == valid && -z ${TRAIN:-} ]] &&
+    grep -qs '"every"' "$REPO/data-prep/corpora/$CORPUS.json"; }; then
+    raw=$DATA_DIR/clean/$EVALUATE.raw  # held out of train
+fi
 flags=()
 [[ -z $COMET_PYTHON || $DRY_RUN == 1 ]] || command -v "$COMET_PYTHON" > /dev/null ||
     die "COMET_PYTHON is '$COMET_PYTHON': there is no such program"
@@ -29,5 +32,5 @@ stage score --output "$RUN_DIR/score.json" --input "$RUN_DIR/hypotheses.txt" \
     --input "$raw.$TARGET" -- transformer-plugin score --hypotheses "$RUN_DIR/hypotheses.txt" \
     --reference "$raw.$TARGET" --set "$EVALUATE" \
     --output "$RUN_DIR/score.json" --language "$TARGET" \
-    ${flags[@]+"${flags[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}
+    "${flags[@]}" "${EXTRA[@]}"
 perform

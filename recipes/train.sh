@@ -32,7 +32,7 @@ whole_numbers SEED
 decimals LR_FACTOR
 fractions ${DROPOUT:+DROPOUT} ${LABEL_SMOOTHING:+LABEL_SMOOTHING}
 [[ -n $MAX_EPOCH$MAX_UPDATE ]] || die "neither MAX_EPOCH nor MAX_UPDATE is set: set one of them"
-flags=(${device_flags[@]+"${device_flags[@]}"})
+flags=("${device_flags[@]}")
 learning=()
 learning  # of the system: fills the array of this name
 update_freq=1
@@ -86,15 +86,15 @@ about+=", $PRECISION${MAX_EPOCH:+, $MAX_EPOCH epoch$( ((MAX_EPOCH == 1)) || echo
 ((devices == 1)) || about+=", $devices processes"
 stage train --output "$last_checkpoint" --input "$DATA_DIR/data-bin" \
     --ignore 'test*' --ignore SHA256SUMS \
-    --input "$REPO/transformer_plugin/modules" ${base[@]+"${base[@]}"} \
+    --input "$REPO/transformer_plugin/modules" "${base[@]}" \
     --log "$RUN_DIR/train.log" --resumes --about "$about" \
-    ${launch_env[@]+"${launch_env[@]}"} ${exactness[@]+"${exactness[@]}"} -- \
-    ${launch[@]+"${launch[@]}"} fairseq-train "$DATA_DIR/data-bin" \
+    "${launch_env[@]}" "${exactness[@]}" -- \
+    "${launch[@]}" fairseq-train "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \
     --task vaswani_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
     --arch "$ARCH" "${learning[@]}" \
     --max-tokens "$MAX_TOKENS" --update-freq "$update_freq" \
     --seed "$SEED" --num-workers "$loaders" --no-progress-bar --log-format simple --log-interval 10 \
     --save-dir "$RUN_DIR/checkpoints" \
-    ${flags[@]+"${flags[@]}"} ${TRAIN_FLAGS[@]+"${TRAIN_FLAGS[@]}"} ${EXTRA[@]+"${EXTRA[@]}"}
+    "${flags[@]}" "${TRAIN_FLAGS[@]}" "${EXTRA[@]}"
 perform

@@ -8,7 +8,6 @@ set -euo pipefail
 . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
 begin "$@"
 
-: "${CHECKPOINT:=$RUN_DIR/checkpoints/averaged.pt}"
 input=()
 if ((${#EXTRA[@]})) && [[ ${EXTRA[0]} != -* ]]; then
     input=(--input "${EXTRA[0]}")
@@ -18,7 +17,7 @@ tool=translate
 [[ -z ${TREEBANK:-} ]] || tool=parse
 command=(transformer-plugin "$tool" "$DATA_DIR/data-bin" --path "$CHECKPOINT"
     --source-lang "$SOURCE" --target-lang "$TARGET" --beam "$BEAM" --lenpen "$ALPHA"
-    ${input[@]+"${input[@]}"} ${EXTRA[@]+"${EXTRA[@]}"})
+    "${input[@]}" "${EXTRA[@]}")
 [[ $DRY_RUN == 1 ]] || exec "${command[@]}"
 printf '%q ' "${command[@]}"
 printf '\n'

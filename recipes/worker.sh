@@ -10,5 +10,5 @@ set -euo pipefail
 export RANK LOCAL_RANK WORLD_SIZE
 launcher=()  # under torchrun: stops this process when torchrun dies, which nothing else would do
 [[ -z ${TORCHELASTIC_RUN_ID:-} ]] || launcher=(transformer-plugin recipe worker "$PPID")
-exec ${launcher[@]+"${launcher[@]}"} "$@" --distributed-no-spawn --distributed-init-method env:// \
+exec "${launcher[@]}" "$@" --distributed-no-spawn --distributed-init-method env:// \
     --distributed-world-size "$WORLD_SIZE" --distributed-rank "$RANK" --device-id "$LOCAL_RANK"

@@ -162,3 +162,8 @@ def test_a_number_that_the_experiment_lacks_is_named(shell):
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "recipes/experiments/mine.sh does not set MAX_TOKENS; toy.sh beside" in refused.stderr
     assert shell(script.replace("MAX_TOKENS=", "MAX_TOKENS=9", 1)).stdout == "on\n"
+
+
+def test_logs_are_utf8_whatever_the_locale(shell):
+    command = "stage x -- python3 -c 'import sys; print(sys.flags.utf8_mode)'\nperform"
+    assert shell(command, PYTHONUTF8="0").stdout.split() == ["1"]

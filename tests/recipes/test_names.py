@@ -111,6 +111,30 @@ def test_the_other_direction_is_another_experiment():
     assert "translates en to de" in line and "for fr-de write an experiment" in line
 
 
+@pytest.mark.parametrize(
+    "experiment, variable, value, own",
+    [
+        ("toy", "CORPUS", "news.json", "toy"),
+        ("toy", "TREEBANK", "icepahc", "toy"),
+        ("parsing_gum", "TREEBANK", "icepahc", "gum"),
+    ],
+)
+def test_another_corpus_is_another_experiment(experiment, variable, value, own):
+    line = refused("run", experiment, **{variable: value})
+    assert line.startswith(f"run.sh: recipes/experiments/{experiment}.sh is on {own}, whatever")
+    assert f"for {value} write an experiment of its own" in line
+
+
+@pytest.mark.parametrize("knobs", [{"SUBWORDS": "moses-bpe"}, {"LOWERCASE": "1"}], ids=str)
+def test_a_parser_has_words_and_case(knobs):
+    line = refused("run", "parsing_gum", TREES="/data/trees", **knobs)
+    assert line == "run.sh: SUBWORDS and LOWERCASE are not for parsing: unset them"
+
+
+def test_an_option_without_its_value_is_refused():
+    assert refused("run", "toy", "--from").startswith("run.sh: there is no stage ''; usage: ")
+
+
 @pytest.mark.parametrize("experiment", ["table3", "parsing_gum", "parsing_icepahc", "parsing_wsj"])
 def test_an_experiment_of_the_transformer_alone_refuses_other_systems(experiment):
     line = refused("run", experiment, SYSTEM="lstm")

@@ -215,3 +215,17 @@ def test_a_set_held_out_of_the_training_text_is_scored_as_it_was_before_cleaning
         knobs = {"DATA_DIR": str(tmp_path), "EVALUATE": evaluated}
         (words,) = commands(recipe("score.sh", "iwslt14_de_en", "--dry-run", **knobs).stdout)
         assert words[words.index("--reference") + 1] == str(tmp_path / reference)
+
+
+@pytest.mark.parametrize("experiment, folder", [("iwslt14_de_en", "clean/valid.raw"),
+                                                ("multi30k_en_de", "raw/valid")])  # fmt: skip
+def test_a_set_to_hold_out_is_known_before_the_data_is_prepared(experiment, folder):
+    *_, score = commands(recipe("run.sh", experiment, "--dry-run", EVALUATE="valid").stdout)
+    assert f"{experiment}/{folder}." in score[score.index("--reference") + 1]
+
+
+def test_another_checkpoint_can_be_translated_with():
+    (generate, _) = commands(
+        recipe("generate.sh", "toy", "--dry-run", CHECKPOINT="/runs/best.pt").stdout
+    )
+    assert generate[generate.index("--path") + 1] == "/runs/best.pt"

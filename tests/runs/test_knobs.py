@@ -34,6 +34,7 @@ RECIPES = REPO / "recipes"
         ("VOCAB", "VOCAB_SIZE"),
         ("EPOCHS", "MAX_EPOCH"),
         ("LR", "LR_FACTOR"),
+        ("LEARNING_RATE", "LR_FACTOR"),
         ("STEPS", "MAX_UPDATE"),
         ("UPDATE_FREQ", "UPDATE_TOKENS"),
     ],
@@ -57,6 +58,7 @@ def test_variables_of_other_programs_are_left_alone():
     known = knobs_of("toy", RECIPES)
     assert {"MAX_EPOCH", "TRAIN", "BEAM", "AVERAGE", "RUNS", "NODE_RANK"} <= known
     assert "ROW" not in known and "ROW" in knobs_of("table3", RECIPES)
+    assert "LEARNING_RATE" in knobs_of("toy", RECIPES, "lstm")
     assert "MAX_TOKENS" in knobs_of("wmt14_en_fr_big", RECIPES)  # which builds on another
     check_names("toy", RECIPES, dict.fromkeys(OTHERS.split(), ""))
 

@@ -19,7 +19,8 @@ _SOURCED = re.compile(r'^\. "\$REPO/recipes/experiments/(\w+)\.sh"$', re.MULTILI
 _ELSEWHERE = {  # names that other toolkits have for a variable
     **dict.fromkeys(["EPOCH", "EPOCHS"], "MAX_EPOCH"),
     **dict.fromkeys(["STEPS", "UPDATES", "MAX_STEPS"], "MAX_UPDATE"),
-    **{"VOCAB": "VOCAB_SIZE", "LR": "LR_FACTOR", "WARMUP": "WARMUP_UPDATES"},
+    **dict.fromkeys(["LR", "LEARNING_RATE"], "LR_FACTOR"),
+    **{"VOCAB": "VOCAB_SIZE", "WARMUP": "WARMUP_UPDATES"},
     **{"BATCH_SIZE": "MAX_TOKENS", "BEAM_SIZE": "BEAM", "LENPEN": "ALPHA"},
     "UPDATE_FREQ": "UPDATE_TOKENS",
 }
@@ -49,7 +50,7 @@ def check_names(experiment: str, recipes: Path, environment: Mapping[str, str]) 
         raise ValueError(
             f"ARCH is '{architecture}', which does not exist{f'; {meant}' if meant else ''}"
         )
-    knobs = knobs_of(experiment, recipes)
+    knobs = knobs_of(experiment, recipes, environment.get("SYSTEM") or "transformer")
     for variable in sorted(set(environment) - knobs):
         for knob in sorted(knobs):
             if _ELSEWHERE.get(variable) == knob or is_misspelt(variable, knob):
@@ -59,9 +60,10 @@ def check_names(experiment: str, recipes: Path, environment: Mapping[str, str]) 
                 )
 
 
-def knobs_of(experiment: str, recipes: Path) -> set[str]:
-    """Every variable that a recipe, the experiment, or one that it builds on gives a default."""
-    scripts = [*recipes.glob("*.sh"), *recipes.glob("systems/*.sh")]
+def knobs_of(experiment: str, recipes: Path, system: str = "transformer") -> set[str]:
+    """Every variable that a recipe, the system, the experiment, or one that it builds on gives a
+    default."""
+    scripts = [*recipes.glob("*.sh"), *recipes.glob(f"systems/{system}.sh")]
     texts = [file.read_text(encoding="utf-8") for file in scripts]
     waiting = [experiment]
     while waiting:
