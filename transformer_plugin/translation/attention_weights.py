@@ -58,6 +58,7 @@ def attention_weights(
         )
     if model.training:
         raise ValueError("dropout would change the weights: call model.eval() first")
+    model.prepare_scoring(source_tokens.numel())
     device = next(model.parameters()).device
     source, target = source_tokens[None].to(device), target_tokens.to(device)
     memory, packing, encoder = model.encoder.encode(source, need_weights=True)

@@ -160,6 +160,7 @@ def test_what_can_no_longer_be_trained_is_packed(build):
         with torch.no_grad():
             prepare_decoding(model, ROWS)
             assert (packed(layer, layer.weight) is not None) == onednn.packs(layer.weight)
+            assert packed(layer.requires_grad_(), layer.weight) is None
 
 
 @pytest.fixture

@@ -84,3 +84,12 @@ def test_the_pages_weights_are_rounded_to_a_step(build):
     halves = np.frombuffer(zlib.decompress(pack(found)), np.uint8).reshape(2, -1).astype(int)
     flat = np.concatenate([found.of(kind).numpy().ravel() for kind in KINDS])
     assert np.abs((halves[0] + 256 * halves[1]) / STEPS - flat).max() <= 0.5 / STEPS + 1e-7
+
+
+def test_a_weight_changed_through_data_changes_the_attention(build):
+    """As in an analysis of heads: torch counts no change."""
+    model = build(d_model=64).eval().requires_grad_(False)
+    given = torch.tensor([5, 9, 30, 7, 2]), torch.tensor([11, 8, 40, 2])
+    before = attention_weights(model, *given).encoder
+    model.encoder.layers[0].self_attention.query_key_value.weight.data.mul_(3)
+    assert not attention_weights(model, *given).encoder.equal(before)

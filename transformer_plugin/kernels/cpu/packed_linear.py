@@ -38,15 +38,17 @@ _PACKED: weakref.WeakKeyDictionary[Linear, _Packed] = weakref.WeakKeyDictionary(
 
 
 def packed(layer: Linear, x: Tensor) -> Tensor | None:
-    """The packed weight of ``layer``, for a product with ``x``; None if there is none or if torch
-    has counted a change of the weight since."""
+    """The packed weight of ``layer``, for a product with ``x``; None if there is none, or if the
+    weight has become trainable or torch has counted a change of it since."""
     found = _PACKED.get(layer)
     if found is None or torch.is_grad_enabled():
         return None
     weight = layer.weight
     fits = x.dtype in TYPES if weight.dtype == torch.int8 else x.dtype == weight.dtype
-    is_current = not weight.is_inference() and (  # a tensor of inference has no version
-        (found.address, found.version) == (weight.data_ptr(), weight._version)
+    is_current = (
+        not weight.requires_grad
+        and not weight.is_inference()  # a tensor of inference has no version
+        and (found.address, found.version) == (weight.data_ptr(), weight._version)
     )
     return found.matrix if fits and is_current else None
 
