@@ -65,6 +65,18 @@ def test_gradients_equal_finite_differences(in_chunks_of):
     assert torch.autograd.gradcheck(loss, (features, weight), atol=1e-7)
 
 
+def test_a_weight_that_is_frozen_gets_no_gradient(in_chunks_of):
+    in_chunks_of(5)
+    features, project, target = tensors(torch.float64)
+    chunked_smoothed_loss(features, project, target, EPSILON).loss.backward()
+    expected, features.grad, project.weight.grad = features.grad, None, None
+    project.requires_grad_(False)
+    chunked_smoothed_loss(features, project, target, EPSILON).loss.backward()
+    assert features.grad.equal(expected) and project.weight.grad is None
+    given = features.detach(), project.weight, target, EPSILON, True
+    assert chunked_loss._pass_over_chunks(*given)[3] is None
+
+
 def test_without_gradient_the_loss_is_the_same():
     features, project, target = tensors(torch.float64)
     expected = chunked_smoothed_loss(features, project, target, EPSILON).loss

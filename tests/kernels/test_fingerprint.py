@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import runpy
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from fairseq_commands import REPO
 
-from transformer_plugin.kernels import fingerprint
+from transformer_plugin.kernels import fingerprint, registry
 from transformer_plugin.kernels.fingerprint import changed_since, closure, structure
 from transformer_plugin.kernels.registry import REGISTRY
 
@@ -120,6 +121,13 @@ PYTHONS = {
 def test_what_is_recorded_is_what_this_python_finds():
     for each in REGISTRY:
         assert changed_since(closure(each.stands_for)) == [], each.name
+
+
+def test_nothing_is_recorded_where_kernels_are_off(monkeypatch):
+    monkeypatch.setattr(registry, "REGISTRY", [])
+    monkeypatch.setattr(fingerprint, "record", lambda _: pytest.fail("recorded"))
+    with pytest.raises(SystemExit, match="unset TRANSFORMER_PLUGIN_KERNELS"):
+        runpy.run_module("transformer_plugin.kernels")
 
 
 @pytest.mark.skipif(not PYTHONS, reason="there is no other Python on this machine")

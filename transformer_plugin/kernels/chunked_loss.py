@@ -74,7 +74,8 @@ def _pass_over_chunks(
 
     Returns:
         The smoothed and the plain loss, ``[2]``, in nats; the number of correct rows; the gradients
-        of the rows, ``[N, D]``, and of the matrix, ``[V, D]``, or None without ``with_gradient``.
+        of the rows, ``[N, D]``, and of the matrix, ``[V, D]``, or None without ``with_gradient``
+        and, of the matrix, if it needs none.
     """
     on_cpu = rows.device.type == "cpu"
     wide = torch.promote_types(weight.dtype, torch.float32)
@@ -83,7 +84,8 @@ def _pass_over_chunks(
     losses = torch.zeros(2, dtype=wide, device=rows.device)
     correct = torch.zeros((), dtype=torch.int64, device=rows.device)
     grad_rows = torch.empty_like(rows) if with_gradient else None
-    grad_matrix = torch.zeros_like(weight, dtype=wide) if with_gradient else None
+    wanted = with_gradient and weight.requires_grad
+    grad_matrix = torch.zeros_like(weight, dtype=wide) if wanted else None
 
     chunk_size = min(rows_per_chunk(rows, vocabulary), rows.size(0))
     # Allocating memory for each chunk would cost more than the computation.
@@ -101,8 +103,9 @@ def _pass_over_chunks(
             found = _replace_by_gradient(*part, wide_buffer, epsilon)
             losses += found[0]
             correct += found[1]
-        if grad_rows is not None and grad_matrix is not None:
+        if grad_rows is not None:
             grad_rows[start : start + chunk_size] = product(logits, matrix)
+        if grad_matrix is not None:
             if grad_matrix.dtype == h.dtype:
                 grad_matrix.addmm_(logits.t(), h)
             else:
@@ -161,9 +164,10 @@ class _ChunkedLoss(torch.autograd.Function):
             losses, correct, grad_rows, grad_matrix = _pass_over_chunks(
                 features.to(dtype), weight, target, epsilon, with_gradient
             )
-            if grad_rows is not None and grad_matrix is not None:
-                gradients = grad_rows.to(features.dtype), grad_matrix.to(weight.dtype)
-                ctx.save_for_backward(*gradients, features, weight, target)
+            if grad_rows is not None:
+                grad_weight = None if grad_matrix is None else grad_matrix.to(weight.dtype)
+                gradients = grad_rows.to(features.dtype), grad_weight
+                ctx.save_for_backward(*gradients, features, weight, target)  # type: ignore[arg-type]
                 ctx.epsilon = epsilon  # type: ignore[attr-defined]
         loss, nll_loss = losses.unbind()
         nll_loss = nll_loss.clone()
@@ -181,4 +185,5 @@ class _ChunkedLoss(torch.autograd.Function):
 
             found = differentiable_gradients(plain, (features, weight), grad_loss)
             return *found, None, None, None
-        return grad_loss * grad_features, grad_loss * grad_weight, None, None, None
+        of_weight = None if grad_weight is None else grad_loss * grad_weight
+        return grad_loss * grad_features, of_weight, None, None, None

@@ -17,11 +17,10 @@ from ..modules.operation import is_exactly
 Linear = nn.Linear | Int8Linear
 
 
-def is_equation_1(module: nn.Module) -> bool:
+def is_equation_1(module: MultiHeadAttention) -> bool:
     """Whether ``module`` is softmax(scale Q K^T) V in each head, without dropout."""
     return (
-        isinstance(module, MultiHeadAttention)
-        and is_exactly(module, MultiHeadAttention)
+        is_exactly(module, MultiHeadAttention)
         and is_exactly(module.score, AttentionScore)
         and module.score.kind in ("scaled_dot", "dot")
         and isinstance(module.score.scale, float)
@@ -29,11 +28,20 @@ def is_equation_1(module: nn.Module) -> bool:
     )
 
 
-def fits(layout: Layout, rows: Tensor, memory_rows: Tensor | None) -> bool:
-    """Whether these are the rows of ``layout``, of one type, and each sentence has its own keys."""
+def is_packed_attention(
+    module: MultiHeadAttention,
+    rows: Tensor,
+    memory_rows: Tensor | None,
+    layout: Layout,
+    need_weights: bool,
+) -> bool:
+    """Whether ``sentence_attention`` of these is equation 1, without the weights, on the rows of
+    ``layout``, of one type, with its own keys for each sentence."""
     keys = rows if memory_rows is None else memory_rows
     return (
-        layout.queries.batch_size == layout.keys.batch_size
+        not need_weights
+        and is_equation_1(module)
+        and layout.queries.batch_size == layout.keys.batch_size
         and rows.size(0) == layout.queries.positions.numel()
         and keys.size(0) == layout.keys.positions.numel()
         and keys.dtype == rows.dtype

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import c_float, c_int64, c_void_p
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from ...modules.attention import attention
 from ...modules.key_values import Layout, sentence_attention
 from ...modules.multi_head_attention import MultiHeadAttention
 from ...modules.packing import Packing
-from ..plain_modules import fits, is_equation_1
+from ..plain_modules import is_packed_attention
 from ..registry import kernel
 from ..second_derivatives import differentiable_gradients
 from .library import is_supported, run
@@ -32,17 +33,9 @@ class _Sentences(ctypes.Structure):
     ]
 
 
-def _supports(
-    module: MultiHeadAttention,
-    rows: Tensor,
-    memory_rows: Tensor | None,
-    layout: Layout,
-    need_weights: bool,
-) -> bool:
+def _supports(module: MultiHeadAttention, rows: Tensor, *rest: Any) -> bool:
     return (
-        not need_weights
-        and fits(layout, rows, memory_rows)
-        and is_equation_1(module)
+        is_packed_attention(module, rows, *rest)
         and not module.window
         and not torch.is_autocast_enabled("cpu")
         and is_supported(rows, module.d_k, module.d_v)

@@ -95,7 +95,7 @@ class RecordedDecoder:
         self._replay: Step | None = None
 
     def step(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, None]:
-        """See ``DecoderState``; the features are valid until the next step."""
+        """See ``DecoderState``."""
         self._cache.make_room()
         kind = (self._cache.version, tokens.shape)
         if kind != self._kind:

@@ -43,7 +43,6 @@ class StaticKVCache:
         self._own = keys.new_full((num_hypotheses, num_hypotheses), -math.inf).fill_diagonal_(0.0)
         self._mask = keys.new_empty(keys.size(0), num_hypotheses, 0)  # [B, k, columns]
         self.layers = [StaticLayerCache(self, memory) for memory in memories]
-        self.room = 0
         self._enlarge(positions)
 
     @property

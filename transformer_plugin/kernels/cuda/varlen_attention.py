@@ -13,7 +13,7 @@ from torch import Tensor
 from ...modules.attention import attention
 from ...modules.key_values import Layout, sentence_attention
 from ...modules.multi_head_attention import MultiHeadAttention
-from ..plain_modules import fits, is_equation_1
+from ..plain_modules import is_packed_attention
 from ..registry import kernel
 
 _DTYPES = (torch.float16, torch.bfloat16)
@@ -23,18 +23,10 @@ _UNLIMITED = -1
 _LEAST_CAPABILITY = (8, 0)  # Ampere
 
 
-def _supports(
-    module: MultiHeadAttention,
-    rows: Tensor,
-    memory_rows: Tensor | None,
-    layout: Layout,
-    need_weights: bool,
-) -> bool:
+def _supports(module: MultiHeadAttention, rows: Tensor, *rest: Any) -> bool:
     return (
-        not need_weights
+        is_packed_attention(module, rows, *rest)
         and _can_read(rows)
-        and fits(layout, rows, memory_rows)
-        and is_equation_1(module)
         and module.d_k == module.d_v <= _WIDEST
         and module.d_k % _MULTIPLE == 0
     )
