@@ -5,8 +5,8 @@
 : "${DATA_DIR:=$RUNS/iwslt14_de_en}"
 : "${MAX_TOKENS:=2048}"
 : "${MAX_EPOCH:=4}"
-: "${WARMUP_UPDATES:=1000}"  # 128^-0.5 * 1000^-0.5 = 0.0028
-: "${LR_FACTOR:=0.5}"        # valid perplexity after two epochs: 94; with 1, 99; with 2, 118
+: "${WARMUP_UPDATES:=1000}"  # peak rate 128^-0.5 * 1000^-0.5 = 0.0028
+: "${LR_FACTOR:=1}"
 : "${DROPOUT:=0.2}"
 : "${AVERAGE:=2}"
 : "${BEAM:=4}"               # section 6.1
