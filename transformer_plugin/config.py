@@ -8,6 +8,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II, DictConfig, OmegaConf
 
 from .fidelity import FIDELITIES, by_fidelity
+from .flops import Dimensions
 from .modules.attention import ATTENTION_SCORES
 
 if TYPE_CHECKING:  # fairseq reads the choices of an option from its type
@@ -122,6 +123,12 @@ def head_widths(cfg: VaswaniConfig) -> tuple[int, int]:
     """d_k and d_v; d_model / h unless they are set (3.2.2)."""
     share = cfg.d_model // cfg.num_heads
     return cfg.d_k or share, cfg.d_v or share
+
+
+def dimensions(cfg: VaswaniConfig) -> tuple[Dimensions, Dimensions]:
+    """Those of the encoder and of the decoder."""
+    width = (cfg.d_model, cfg.d_ff, cfg.num_heads, *head_widths(cfg))
+    return Dimensions(cfg.encoder_layers, *width), Dimensions(cfg.decoder_layers, *width)
 
 
 def completed(cfg: VaswaniConfig | DictConfig | Mapping[str, Any]) -> VaswaniConfig:

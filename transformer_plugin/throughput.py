@@ -16,9 +16,9 @@ from fairseq.models.lstm import LSTMModel
 from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor, nn
 
-from .config import head_widths
+from .config import dimensions
 from .fairseq_flops import convs2s_flops, lstm_flops, stock_transformer_flops
-from .flops import Dimensions, training_flops, transformer_flops
+from .flops import training_flops, transformer_flops
 from .model import VaswaniTransformer
 
 # Peak speed of dense matrix products from the data sheets, in TFLOP/s: in half precision with fp32
@@ -59,8 +59,7 @@ def sentence_lengths(sample: dict[str, Any], pad: int) -> tuple[Tensor, Tensor]:
 
 def _transformer(model: VaswaniTransformer, source: Tensor, target: Tensor) -> Tensor:
     cfg = model.cfg
-    width = (cfg.d_model, cfg.d_ff, cfg.num_heads, *head_widths(cfg))
-    encoder, decoder = (Dimensions(n, *width) for n in (cfg.encoder_layers, cfg.decoder_layers))
+    encoder, decoder = dimensions(cfg)
     vocab = model.decoder.output_projection.out_features
     return transformer_flops(encoder, vocab, source, target, decoder)
 

@@ -149,6 +149,18 @@ HOSTILE |= {
         "previous_training_time",
         changed(lambda s: s["extra_state"].update(previous_training_time="x")),
     ),
+    "average as number": (
+        "extra_state.averaged = 5",
+        changed(lambda s: s["extra_state"].update(averaged=5)),
+    ),
+    "optimization as number": (
+        "cfg.optimization = 5",
+        changed(lambda s: s["cfg"].update(optimization=5)),
+    ),
+    "dictionary as number": (
+        "task_state.dictionaries.en = 5",
+        changed(lambda s: s.update(task_state={"dictionaries": {"en": 5}})),
+    ),
     "patience as text": (
         "early_stopping",
         changed(lambda s: s["extra_state"].update(early_stopping="x")),

@@ -40,8 +40,19 @@ def output_of(capsys, *arguments):
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arch", PRESETS)
-def test_parameters_are_those_of_the_model_that_is_built(arch):
+OWN = {  # as a user's line in PRESETS
+    "deep_and_thin": {"encoder_layers": 12, "d_model": 256},
+    "untied": {"untie_embeddings": True},
+    "untied_source": {"untie_source_embedding": True},
+    "additive": {"attention_score": "additive"},
+    "general": {"attention_score": "general"},
+}
+
+
+@pytest.mark.parametrize("arch", [*PRESETS, *OWN])
+def test_parameters_are_those_of_the_model_that_is_built(arch, monkeypatch):
+    if arch in OWN:
+        monkeypatch.setitem(PRESETS, arch, OWN[arch])
     words = Dictionary()
     for i in range(300 - len(words)):
         words.add_symbol(f"w{i}")

@@ -205,7 +205,7 @@ def test_lower_case_is_that_of_the_scores(scored, tmp_path):
 
 
 @pytest.mark.parametrize("fault", ["test set", "case", "seeds", "twice", "gone", "changed",
-                                   "unscored", "shorter", "no such", "broken",
+                                   "unscored", "parser", "shorter", "no such", "broken",
                                    "other reference"])  # fmt: skip
 def test_what_does_not_compare_is_refused(fault, scored, texts, tmp_path, capsys):
     one, words = scored("one"), []
@@ -225,18 +225,19 @@ def test_what_does_not_compare_is_refused(fault, scored, texts, tmp_path, capsys
         reference.unlink() if fault == "gone" else write(reference, sentences(60, seed=9))
         message = "gone: the references are missing or have changed .* --reference"
     elif fault == "unscored":
-        other = scored("two")
+        other, message = scored("two"), "two: no score.json names its references"
         (other / "score.json").unlink()
-        message = "two: no score.json names its references"
+    elif fault == "parser":
+        other, message = scored("two"), "two: a parser has F1; BLEU and chrF are compared here"
+        (other / "score.json").write_text('{"f1": 90.0, "signature": "EVALB"}')
     elif fault == "shorter":
         other = write(tmp_path / "short", ["one line"])
         words, message = ["--reference", texts / "ref"], "short has 1 lines, .*ref 60"
     elif fault == "no such":
         other, message = tmp_path / "nothing", "nothing: no such run"
     elif fault == "broken":
-        other = scored("two")
+        other, message = scored("two"), "score.json: not what transformer-plugin score writes"
         (other / "score.json").write_text('{"reference": 3, "signature": ""}')
-        message = "score.json: not what transformer-plugin score writes"
     else:
         other = scored("two")
         words = ["--reference", write(tmp_path / "other", sentences(60, seed=9))]

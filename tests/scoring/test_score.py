@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 import sacrebleu
-from fairseq_commands import environment
+from fairseq_commands import BIN, environment
 
 from transformer_plugin.cli import main
 from transformer_plugin.scoring import score as score_module
@@ -35,6 +35,15 @@ def bleu(hypotheses: list[str], references: list[str]) -> float:
         logs += math.log(found / total) / 4
     ours, theirs = sum(len(h) for h, _ in pairs), sum(len(r) for _, r in pairs)
     return 100 * math.exp(logs + min(0.0, 1 - theirs / ours))
+
+
+def test_the_scores_are_written_whether_or_not_they_are_read(tmp_path):
+    for name in ("hyp", "ref"):
+        (tmp_path / name).write_text("a b c d e\n")
+    command = f"transformer-plugin score --hypotheses {tmp_path}/hyp --reference {tmp_path}/ref"
+    pipe = f"{BIN}/{command} --output {tmp_path}/score.json | true"
+    subprocess.run(["bash", "-c", pipe], check=True, env=environment())
+    assert "bleu" in json.loads((tmp_path / "score.json").read_text())
 
 
 @pytest.fixture

@@ -38,6 +38,12 @@ def in_python(run, **options):
     return load(run / "data-bin", run / "checkpoints/averaged.pt", cpu=True, **options)
 
 
+def test_options_in_python_may_be_text(experiment):
+    given = {"beam": "2", "subwords": str(experiment / "subwords"), "decode_precision": "bf16"}
+    (translation,) = in_python(experiment, **given).translate(["the cat sees ."])
+    assert translation.text
+
+
 def test_n_best_lists_are_fairseq_generates(experiment, translated):
     text = (experiment / "raw/test.en").read_text(encoding="utf-8")
     found = [line.split(" ||| ") for line in translated(experiment, "--nbest", "3", text=text)]

@@ -28,6 +28,7 @@ _LAYOUT = {  # the parts of a checkpoint; each may be None
     **dict.fromkeys(("model", "cfg", "extra_state", "task_state", "criterion"), dict),
     **{"args": Namespace, "optimizer_history": list, "last_optimizer_state": dict},
 }
+_GROUPS = ("common", "distributed_training", "dataset", "optimization", "checkpoint")  # of cfg
 
 
 class NotFinite(ValueError):
@@ -146,6 +147,7 @@ def _check_layout(state: dict[str, Any]) -> None:
         raise ValueError(f"extra_state.train_iterator.epoch = {position['epoch']} is negative")
     for name in ("metrics", "early_stopping"):
         _expect(f"extra_state.{name}", extra.get(name), dict)
+    _expect("extra_state.averaged", extra.get("averaged"), list)
     _expect_number("extra_state.previous_training_time", extra.get("previous_training_time"))
     for group, meters in (extra.get("metrics") or {}).items():
         _check_meters(f"extra_state.metrics.{_key(group)}", meters)
@@ -153,9 +155,14 @@ def _check_layout(state: dict[str, Any]) -> None:
     for number, moment in moments.items() if isinstance(moments, dict) else ():
         step = moment.get("step") if isinstance(moment, dict) else None
         _expect_number(f"last_optimizer_state.state.{_key(number)}.step", step)
-    saving = (state.get("cfg") or {}).get("checkpoint")
-    _expect("cfg.checkpoint", saving, dict)
-    _expect("cfg.checkpoint.save_dir", (saving or {}).get("save_dir"), str)
+    cfg = state.get("cfg") or {}
+    for name in _GROUPS:
+        _expect(f"cfg.{name}", cfg.get(name), dict)
+    _expect("cfg.checkpoint.save_dir", (cfg.get("checkpoint") or {}).get("save_dir"), str)
+    dictionaries = (state.get("task_state") or {}).get("dictionaries")
+    _expect("task_state.dictionaries", dictionaries, dict)
+    for language, known in (dictionaries or {}).items():
+        _expect(f"task_state.dictionaries.{_key(language)}", known, dict, needed=True)
 
 
 def _check_meters(place: str, meters: Any) -> None:

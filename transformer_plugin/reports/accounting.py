@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ..config import MAX_POSITIONS, VaswaniConfig, completed, head_widths
+from ..config import MAX_POSITIONS, VaswaniConfig, completed, dimensions
 from ..flops import Dimensions, device_flops, training_flops, transformer_flops
 from ..paper_tables import (
     BASE_RUN,
@@ -63,22 +63,17 @@ def account(arch: str, vocab: int, length: int = LENGTH) -> Account:
     """Counts for ``arch`` with ``vocab`` symbols, sentences of ``length`` tokens on both sides, and
     the training run of section 5.2 (that of the base model if the paper describes none)."""
     cfg = configuration(arch)
-    d_k, d_v = head_widths(cfg)
-    shape = Dimensions(
-        n_layers=cfg.encoder_layers,
-        d_model=cfg.d_model,
-        d_ff=cfg.d_ff,
-        heads=cfg.num_heads,
-        d_k=d_k,
-        d_v=d_v,
-    )
+    shape, decoder = dimensions(cfg)
     parameters = transformer_parameters(
         shape,
         vocab=vocab,
+        embeddings=3 if cfg.untie_embeddings else 2 if cfg.untie_source_embedding else 1,
         learned_positions=LEARNED_POSITIONS if cfg.positional_encoding == "learned" else 0,
         pre_norm=cfg.pre_norm,
+        decoder_layers=decoder.n_layers,
+        score=cfg.attention_score,
     )
-    forward = transformer_flops(shape, vocab, source=length, target=length)
+    forward = transformer_flops(shape, vocab, length, length, decoder)
     pair = training_flops(forward) / length
     pairs = RUNS.get(arch, BASE_RUN).updates * BATCH_PAIRS
     paper = device_flops(RUNS[arch].seconds, GPUS) if arch in RUNS else None

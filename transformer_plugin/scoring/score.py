@@ -54,7 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", help="set of the reference, such as test; translations of another set are refused"
     )
-    parser.add_argument("--language", default="de", help="language of the translations, for Moses")
+    parser.add_argument(
+        "--language",
+        default="de",
+        help="language of the translations, for --compound-split and --all (default %(default)s)",
+    )
     parser.add_argument("--lowercase", action="store_true", help="ignore case")
     parser.add_argument(
         "--compound-split", action="store_true", help="also BLEU of the authors' get_ende_bleu.sh"
@@ -78,6 +82,8 @@ def main(args: argparse.Namespace) -> None:
             one is in subwords, or COMET failed.
     """
     check_target(args.output, args.hypotheses, args.reference, args.source)
+    if args.source and not args.comet_python:
+        raise ValueError("--source is for COMET: give --comet-python too")
     if args.set:
         check_set(args.hypotheses, args.set)
     hypotheses, references = read_parallel(args.hypotheses, args.reference)
@@ -96,7 +102,7 @@ def main(args: argparse.Namespace) -> None:
         variants = authors_scores(hypotheses, references, args.language, args.lowercase)
         if not args.all:
             variants = {"compound_split": variants["compound_split"]}
-    no_filtered = ""
+    no_filtered = []
     if args.all:
         intl = BLEU(tokenize="intl", lowercase=args.lowercase)
         value = intl.corpus_score(hypotheses, [references]).score
@@ -106,19 +112,19 @@ def main(args: argparse.Namespace) -> None:
                 hypotheses, references, args.language, args.lowercase
             )
         except LookupError as error:
-            no_filtered = f"filtered: not scored, {error}"
+            no_filtered = [f"filtered: not scored, {error}"]
     if variants:
         scores["variants"] = variants
-    print("\n".join(score_lines(scores)), flush=True)  # now: COMET may fail
-    if no_filtered:
-        print(no_filtered, flush=True)
+    lines = [*score_lines(scores), *no_filtered]
     if args.comet_python:
+        print(*lines, sep="\n", flush=True)  # COMET may fail
         scores["comet"] = comet_score(
             args.comet_python, sources, hypotheses, references, args.comet_model
         )
-        print("\n".join(score_lines({"comet": scores["comet"]})))
-    with atomic_write(args.output) as file:
+        lines = score_lines({"comet": scores["comet"]})
+    with atomic_write(args.output) as file:  # before the rest is printed: its reader may have gone
         file.write(json.dumps(scores, indent=1) + "\n")
+    print(*lines, sep="\n")
 
 
 def _sources(args: argparse.Namespace) -> list[str]:

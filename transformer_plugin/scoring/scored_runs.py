@@ -125,6 +125,8 @@ def _test_set(runs: list[Path], reference: Path | None, lowercase: bool) -> Test
     if reference is None:
         if len(scored) < len(runs):
             without = next(run for run in runs if run not in scored)
+            if "f1" in scores.get(without, {}):
+                raise ValueError(f"{without}: a parser has F1; BLEU and chrF are compared here")
             raise ValueError(
                 f"{without}: no score.json names its references: give --reference, or score it"
                 " again (recipes/score.sh EXPERIMENT)"

@@ -83,6 +83,12 @@ def load_models(args: argparse.Namespace) -> Loaded:
     source, target = (load_subwords(folder, of, lowercase) for of in languages)
     models = [_load_model(path, task) for path in utils.split_paths(args.path)]
     precision = getattr(task.cfg, "decode_precision", None)
+    given = getattr(args, "decode_precision", None)
+    if given not in (None, "fp32") and not all(isinstance(m, VaswaniTransformer) for m in models):
+        raise ValueError(
+            f"{args.path}: --decode-precision is for models of the plugin: convert the checkpoint"
+            " first (transformer-plugin convert --to plugin)"
+        )
     for model in models:
         if torch.cuda.is_available() and not args.cpu:
             model.cuda()
@@ -148,6 +154,9 @@ def arguments_of(data: Path | str, path: Path | str, **options: Any) -> argparse
     for add in (add_model_arguments, add_search_arguments, add_n_best_arguments):
         add(parser)
     args = parser.parse_args([str(data), "--path", str(path)])
+    types: dict[str, Any] = {
+        action.dest: action.type or str for action in parser._actions if action.nargs != 0
+    }
     for name, remedy in _OF_THE_COMMAND.items():
         if name in options:
             raise ValueError(f"'{name}' is an option of the command only: {remedy}")
@@ -155,7 +164,7 @@ def arguments_of(data: Path | str, path: Path | str, **options: Any) -> argparse
         if not hasattr(args, name):
             known = ", ".join(vars(args))
             raise ValueError(f"there is no option '{name}': expected one of {known}")
-        setattr(args, name, value)
+        setattr(args, name, types[name](value) if isinstance(value, str) else value)
     return args
 
 

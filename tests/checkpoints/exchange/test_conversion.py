@@ -200,11 +200,21 @@ def test_an_architecture_of_the_users_own_is_converted_as_the_plugins(own_arch, 
         torch.save(state, tmp_path / "in.pt")
         paths = [str(tmp_path / name) for name in ("in.pt", "out.pt")]
         assert cli.main(["convert", *paths, "--to", "stock"]) == 0
-        assert ("users_preset is an architecture of your own" in capsys.readouterr().out) == noted
+        said = capsys.readouterr().out
+        assert ("users_preset is an architecture of your own" in said) == noted
+        assert "to resume training: fairseq-train DATA-BIN --restore-file" in said
         assert cli.main(["doctor", "--path", paths[0]]) == 0
         told = capsys.readouterr().out
         assert "not as in the paper" in told or "not compared with the paper" in told
         assert "of fairseq" not in told
+
+
+def test_without_an_optimizer_the_weights_start_a_new_run(own_arch, tmp_path, capsys):
+    del own_arch["last_optimizer_state"]  # as an averaged checkpoint
+    torch.save(own_arch, tmp_path / "in.pt")
+    assert cli.main(["convert", f"{tmp_path}/in.pt", f"{tmp_path}/out.pt", "--to", "stock"]) == 0
+    how = f"its weights: fairseq-train DATA-BIN --finetune-from-model {tmp_path}/out.pt"
+    assert how in capsys.readouterr().out
 
 
 def test_the_options_of_the_plugins_task_are_not_stocks(own_arch):

@@ -100,6 +100,7 @@ def export(checkpoint, tmp_path):
 
 
 def test_a_target_that_exists_is_replaced_by_force_alone(export, tmp_path, capsys):
+    (tmp_path / "out").mkdir()  # empty: may be filled
     assert export("ctranslate2")[1] == 0
     (tmp_path / "out/mine.txt").touch()
     assert export("ctranslate2")[1] == 2
@@ -124,8 +125,9 @@ def test_force_keeps_a_link(export, tmp_path):
 def test_force_replaces_no_other_folder(export, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/thesis.tex").touch()
-    assert export("ctranslate2", "--force")[1] == 2
-    assert "is not an exported model" in capsys.readouterr().err
+    for flags in ((), ("--force",)):
+        assert export("ctranslate2", *flags)[1] == 2
+        assert "is not an exported model: give another name" in capsys.readouterr().err
     (tmp_path / "out/config.json").touch()  # of anything
     assert export("ctranslate2", "--force")[1] == 2
     assert (tmp_path / "out/thesis.tex").exists()

@@ -61,6 +61,14 @@ def test_flags_say_several_learning_rates():
     assert flags[flags.index("--d-model") + 1] == "64"
 
 
+@pytest.mark.parametrize("to", ["plugin", "stock"])
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_flags_say_the_precision(precision, to):
+    model = {"d_model": 64} if to == "plugin" else Namespace(arch="transformer")
+    flags = resume_flags({"model": model, "common": {precision: True, "amp": False}}, to)
+    assert f"--{precision}" in flags and "--amp" not in flags
+
+
 def test_stocks_default_betas_are_of_the_plugins_type():
     stock = {"optimizer": {"_name": "adam", "adam_betas": [0.9, 0.999], "adam_eps": 1e-8}}
     adam = training_sections(stock, "plugin")["optimizer"]

@@ -143,7 +143,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Converts a checkpoint, and prints the flags that resume training from it."""
+    """Converts a checkpoint, and prints the flags with which to train on from it."""
     check_output(args.output, args.input)
     state = read(args.input)
     try:
@@ -157,9 +157,12 @@ def main(args: argparse.Namespace) -> None:
             "note: the optimizer state is omitted: it is not Adam's, or the parameters differ:"
             " stock fairseq trains tables of positions"
         )
-    flags = ["--restore-file", args.output, *resume_flags(converted["cfg"], args.to)]
+    aim, option = "to resume training", "--restore-file"
+    if not converted.get("last_optimizer_state"):
+        aim, option = "to train anew from its weights", "--finetune-from-model"
+    flags = [option, args.output, *resume_flags(converted["cfg"], args.to)]
     plugin = "" if args.to == "stock" else ' --user-dir "$(transformer-plugin path)"'
-    print(f"to resume training: fairseq-train DATA-BIN {shlex.join(flags)}{plugin}")
+    print(f"{aim}: fairseq-train DATA-BIN {shlex.join(flags)}{plugin}")
     if args.to == "stock":
         settings = completed_settings(state["cfg"]["model"])
         note_own_architecture(settings["_name"])

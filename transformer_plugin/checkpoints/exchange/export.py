@@ -36,10 +36,12 @@ def main(args: argparse.Namespace) -> None:
         UnsupportedModel: the other software does not support an option of the model.
     """
     output = Path(args.output)
-    if output.exists() and not args.force:
-        raise FileExistsError(f"{output} already exists: give another name, or --force")
-    if output.exists() and not _is_exported(output):
-        raise FileExistsError(f"{output} is not an exported model; --force replaces nothing else")
+    is_empty = output.is_dir() and not any(output.iterdir())
+    if output.exists() and not is_empty:
+        if not _is_exported(output):
+            raise FileExistsError(f"{output} is not an exported model: give another name")
+        if not args.force:
+            raise FileExistsError(f"{output} already exists: give another name, or --force")
     if args.quantization and args.to != "ctranslate2":
         raise ValueError("--quantization is for CTranslate2 only: omit it with --to huggingface")
     state = read(args.input)

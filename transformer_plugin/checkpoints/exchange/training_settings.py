@@ -24,6 +24,7 @@ _STOCK_CLASSES = {  # from the plugin to stock
     "VaswaniCrossEntropy": "LabelSmoothedCrossEntropyCriterion",
     "VaswaniAdam": "FairseqAdam",
 }
+_PRECISIONS = ("fp16", "bf16", "amp", "memory_efficient_fp16", "memory_efficient_bf16")
 _NAMES = ("criterion_name", "optimizer_name")
 _AS_TUPLE = str.maketrans("[]", "()")
 _FLAGS = {
@@ -79,6 +80,8 @@ def renamed_history(history: list[Section] | None, to: str) -> list[Section]:
 def resume_flags(cfg: dict[str, Any], to: str) -> list[str]:
     """The flags with which fairseq-train resumes from a converted checkpoint."""
     flags = _model_flags(cfg["model"], to)
+    for name in _PRECISIONS:
+        flags += _flag(name, section(cfg, "common").get(name))
     if to == "plugin":
         flags += ["--task", section(cfg, "task").get("_name", "vaswani_translation")]
     for option, names in _FLAGS.items():
