@@ -158,12 +158,8 @@ def test_seeds_have_a_mean_and_a_deviation(scored, texts, tmp_path, capsys):
     assert first["mean"] == pytest.approx((bleu["good"] + bleu["similar"]) / 2)
     assert first["deviation"] == pytest.approx(statistics.stdev(first["scores"]))
     assert f"{first['mean']:.2f} ± {first['deviation']:.2f}" in capsys.readouterr().out
-    pooled = BLEU().corpus_score(
-        [*(texts / "good").read_text().splitlines(), *(texts / "similar").read_text().splitlines()],
-        [references * 2],
-    )
     tested = found["tests"]["bootstrap"]["systems"][0]["bleu"]["score"]
-    assert tested == pytest.approx(pooled.score)
+    assert tested == pytest.approx(first["mean"])
     scored("a/seed3", "bad")  # of an earlier command, which this one does not ask for
     assert compare(a, "--seeds", 10, 2, "--output", output) == 0
     assert json.loads(output.read_text())["systems"][0]["bleu"]["scores"] == first["scores"]

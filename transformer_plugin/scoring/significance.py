@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics.base import Score
 from sacrebleu.significance import PairedTest
 
 TESTS = {"bootstrap": "bs", "randomisation": "ar"}  # sacrebleu's names
@@ -16,12 +17,20 @@ METRICS = {"bleu": BLEU, "chrf": CHRF}
 
 
 class _OverSeeds:
-    """A metric of sentences that have a translation of each seed, ``[sentence][seed]``."""
+    """The mean of the scores of seeds, for sentences with a translation of each seed:
+    ``[sentence][seed]``."""
 
     def _extract_corpus_statistics(self, hypotheses: Any, references: Any) -> Any:
         extract = super()._extract_corpus_statistics  # type: ignore[misc]
         seeds = zip(*hypotheses, strict=True)
-        return np.sum([extract(list(each), references) for each in seeds], axis=0).tolist()
+        found = [extract(list(each), references) for each in seeds]
+        self._seeds = len(found)
+        return np.concatenate(found, axis=1).tolist()  # sacrebleu's tests take a row a sentence
+
+    def _compute_score_from_stats(self, stats: Any) -> Any:
+        compute = super()._compute_score_from_stats  # type: ignore[misc]
+        scores = [compute(seed) for seed in np.split(np.asarray(stats), self._seeds)]
+        return Score(scores[0].name, sum(score.score for score in scores) / len(scores))
 
 
 class _BLEU(_OverSeeds, BLEU):
@@ -75,7 +84,7 @@ def paired_test(
     """Compares each system with the first, the baseline.
 
     Sentences are resampled or exchanged, each with its translations from all seeds: a translation
-    from another seed is not a new sentence. The ``score`` is that of all seeds together.
+    from another seed is not a new sentence. What is tested is the mean of the seeds' scores.
 
     Args:
         systems: with the same number of seeds.
