@@ -37,8 +37,8 @@ def parser(tmp_path_factory):
             (folder / f"gum/{name}/{i:02}.ptb").write_text(text)
     knobs = {"RUNS": str(folder), "TREES": str(folder / "gum"), "VOCAB_SIZE": "40",
              "ARCH": "vaswani_tiny", "SUBSTITUTIONS": "0", "MAX_EPOCH": "14", "DROPOUT": "0",
-             "WARMUP_UPDATES": "100", "AVERAGE": "1",
-             "MAX_TOKENS": "600", "BEAM": "4", "LR_FACTOR": "0.3"}  # fmt: skip
+             "WARMUP_UPDATES": "100", "AVERAGE": "3",
+             "MAX_TOKENS": "600", "BEAM": "4", "LR_FACTOR": "0.1"}  # fmt: skip
     done = subprocess.run([REPO / "recipes/run.sh", "parsing_gum"], env=environment(**knobs),
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
@@ -83,7 +83,9 @@ def test_an_output_that_is_no_tree_is_repaired_and_named(parser):
         env=environment(RUNS=str(parser), BEAM="1"),
     )  # fmt: skip
     assert done.returncode == 2
-    assert "a sentence of 40 words ('dog dog" in done.stderr and "--part-length" in done.stderr
+    assert done.stdout.startswith("(TOP ") and done.stdout.count("\n") == 1  # of the first line
+    assert "standard input, line 2: a sentence of 40 words ('dog dog" in done.stderr
+    assert "--part-length" in done.stderr
 
 
 def test_brackets_within_a_word_are_not_those_of_the_tree(parser):

@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,9 @@ def main(args: argparse.Namespace) -> None:
             for block in blocks(sentences(lines, name), size)
         )
         print_texts(
-            _text(found, args.draw) for words in split for found in parses(translator, words)
+            _text(found, args.draw)
+            for first, words in zip(count(1, size), split)
+            for found in parses(translator, words, name, first)
         )
 
 
@@ -92,27 +95,35 @@ class Parse:
     repaired: bool
 
 
-def parses(translator: Translator, sentences: Sequence[Sequence[str]]) -> Iterator[Parse | None]:
+def parses(
+    translator: Translator,
+    sentences: Sequence[Sequence[str]],
+    name: str = "sentences",
+    first: int = 1,
+) -> Iterator[Parse | None]:
     """The parse of each sentence of words; None for an empty one.
 
+    Args:
+        name, first: file and line of the first sentence, for an error.
+
     Raises:
-        ValueError: a sentence is longer than ``--part-length``.
+        ValueError: a sentence is longer than ``--part-length``; those before it come first.
     """
     from .linear_trees import NotATree, constituents, rebuilt, repaired
 
     labels = constituents(translator.task.target_dictionary.symbols)
     read = [translator.read(" ".join(words)) for words in sentences]
-    for words, parts in zip(sentences, read, strict=True):
-        if len(parts) > 1:
-            raise ValueError(
-                f"a sentence of {len(words)} words ('{' '.join(words)[:40]}') has more than"
-                f" {translator.part_length} subwords: split it, or raise --part-length"
-            )
-    beams = iter(translator.search([tokens for parts in read for _, tokens in parts]))
-    for words, parts in zip(sentences, read, strict=True):
+    beams = iter(translator.search([parts[0][1] for parts in read if parts]))
+    for number, (words, parts) in enumerate(zip(sentences, read, strict=True), first):
         if not parts:
             yield None
             continue
+        if len(parts) > 1:
+            raise ValueError(
+                f"{name}, line {number}: a sentence of {len(words)} words"
+                f" ('{' '.join(words)[:40]}') has more than {translator.part_length}"
+                " subwords: split it, or raise --part-length"
+            )
         tokens = translator.part(*parts[0], next(beams)[0]).target
         try:
             yield Parse(rebuilt(tokens, words), repaired=False)

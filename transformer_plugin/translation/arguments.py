@@ -58,7 +58,7 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=500,
         metavar="SUBWORDS",
-        help="a longer line is translated in parts (default %(default)s)",
+        help="a longer line is translated in parts; parse refuses it (default %(default)s)",
     )
 
 
