@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Averages the last checkpoints of an experiment:
-#   average.sh EXPERIMENT [--dry-run] [FLAGS OF transformer-plugin average]
+# average.sh EXPERIMENT [--dry-run] [FLAGS OF transformer-plugin average]
+# Averages the last checkpoints of an experiment.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"

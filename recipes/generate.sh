@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Translates the test set by beam search: generate.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-generate]
+# generate.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-generate]
+# Translates the test set by beam search.
 # CHECKPOINT names another checkpoint than the averaged one.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh

@@ -190,13 +190,16 @@ needs() {
     done
 }
 
+# usage: prints the comment at the head of the verb.
+usage() { sed -n '2s/^# /usage: recipes\//p; 3,/^[^#]/s/^# //p' "$0"; }
+
 # begin EXPERIMENT [--dry-run] [FLAG...]: what each verb does first. Other flags land in EXTRA.
 begin() {
     [[ -z $WHOLE_RUN ]] || return 0  # run.sh has done it
-    local experiment=${1:-} usage='EXPERIMENT [--dry-run] [FLAGS OF THE TOOL]'
+    local experiment=${1:-}
     case $experiment in
-        -h | --help) echo "usage: $0 $usage"; exit ;;
-        '' | -*) echo "usage: $0 $usage" >&2; exit 2 ;;
+        -h | --help) usage; exit ;;
+        '' | -*) usage >&2; exit 2 ;;
     esac
     shift
     while (($#)); do

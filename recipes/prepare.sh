@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Raw parallel text to binarised data: prepare.sh EXPERIMENT [--dry-run] [FLAGS OF clean.py, or trees.py]
-# A step is skipped when its inputs and settings have not changed; an interrupted one is started again.
+# prepare.sh EXPERIMENT [--dry-run] [FLAGS OF clean.py, or trees.py]
+# Raw parallel text to binarised data. A step is skipped when its inputs and settings have not
+# changed; an interrupted one is started again.
 # DATA_MIRROR is a folder or an address that has the corpus, instead of its public address. TRAIN,
 # VALID and TEST are parallel files of your own: PREFIX stands for PREFIX.$SOURCE and PREFIX.$TARGET,
 # each plain or .gz; several are PREFIX,PREFIX; with TOKENISED=1 they hold tokens of Moses, which become

@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
-# A whole experiment, from raw text to BLEU: run.sh EXPERIMENT [--from STAGE] [--to STAGE] [--dry-run]
-# Stages: prepare train average generate score. A stage whose inputs and command have not changed is
-# skipped. SEEDS="1 2 3" makes a run for each. Without arguments it lists the experiments.
+# run.sh EXPERIMENT [--from STAGE] [--to STAGE] [--dry-run]
+# A whole experiment, from raw text to BLEU. Stages: prepare train average generate score. A stage
+# whose inputs and command have not changed is skipped. SEEDS="1 2 3" makes a run for each.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
 
 STAGES=(prepare train average generate score)
-usage="usage: run.sh EXPERIMENT [--from STAGE] [--to STAGE] [--dry-run]; stages: ${STAGES[*]}"
 
 index_of() {  # index_of STAGE
     local i
     for i in "${!STAGES[@]}"; do
         [[ ${STAGES[i]} != "$1" ]] || { printf '%s' "$i"; return; }
     done
-    die "there is no stage '$1'; $usage"
+    die "there is no stage '$1'; $(usage | head -n 1); stages: ${STAGES[*]}"
 }
 
 list_experiments() {  # the comment on the second line of each says what it is
     local file
-    printf '%s\n\nexperiments:\n' "$usage"
+    usage
+    printf '\nexperiments:\n'
     for file in "$REPO"/recipes/experiments/*.sh; do
         printf '  %-17s %s\n' "$(basename "$file" .sh)" "$(sed -n '2s/^# //p' "$file")"
     done
@@ -32,14 +32,14 @@ unknown_option() {  # unknown_option --NAME [VALUE]
     knob=${knob#--} knob=${knob//-/_} knob=${knob^^}
     ! grep -qsF "\"\${$knob:=" "$REPO"/recipes/{,experiments/,systems/}*.sh ||
         die "there is no option ${1%%=*}: set a variable, $knob=$value recipes/run.sh $experiment"
-    die "there is no option '$1'; $usage. Options of a tool go to the script of its stage, as in" \
-        "recipes/train.sh $experiment --clip-norm 1.0"
+    die "there is no option '$1', only --from, --to and --dry-run. Options of a tool go to the script" \
+        "of its stage, as in recipes/train.sh $experiment --clip-norm 1.0"
 }
 
 experiment=${1:-}
 case $experiment in
     '' | -h | --help) list_experiments; exit ;;
-    -*) die "$usage" ;;
+    -*) usage >&2; exit 2 ;;
 esac
 shift
 first=0 last=$((${#STAGES[@]} - 1))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# sacreBLEU and chrF of the translations: score.sh EXPERIMENT [--dry-run] [FLAGS OF transformer-plugin score]
-# Of parses their F1.
+# score.sh EXPERIMENT [--dry-run] [FLAGS OF transformer-plugin score]
+# sacreBLEU and chrF of the translations, or F1 of parses.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains an experiment, or continues from its last checkpoint:
-#   train.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-train]
+# train.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-train]
+# Trains an experiment, or continues from its last checkpoint.
 # BASE=CHECKPOINT: starts from the model of another run, on data prepared with the same BASE.
 # On several GPUs or machines: docs/clusters.md. On Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP (a closed
 # terminal) it finishes the update, saves and ends with status 85; the same command continues from there.

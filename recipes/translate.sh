@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Translates raw text, line by line, from FILE or standard input to standard output:
-#   translate.sh EXPERIMENT [FILE] [--dry-run] [FLAGS OF transformer-plugin translate]
+# translate.sh EXPERIMENT [FILE] [--dry-run] [FLAGS OF transformer-plugin translate]
+# Translates raw text, line by line, from FILE or standard input to standard output.
 # Of a parsing experiment it prints trees, and the flags are those of transformer-plugin parse.
 # CHECKPOINT names another checkpoint than the averaged one.
 set -euo pipefail

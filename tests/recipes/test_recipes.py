@@ -90,6 +90,12 @@ def test_run_without_arguments_lists_the_experiments_with_a_line_on_each():
     assert all(len(about) > 20 for about in named.values())
 
 
+def test_help_names_the_arguments_of_the_verb():
+    for verb, words in (("translate", "EXPERIMENT [FILE] [--dry-run]"), ("train", "BASE=")):
+        shown = recipe(f"{verb}.sh", "--help").stdout
+        assert shown.startswith(f"usage: recipes/{verb}.sh EXPERIMENT ") and words in shown
+
+
 def test_usage_is_an_error_unless_it_is_asked_for():
     asked, wrong = recipe("train.sh", "--help"), recipe("train.sh", status=2)
     assert asked.stdout == wrong.stderr and asked.stdout.startswith("usage: ")
