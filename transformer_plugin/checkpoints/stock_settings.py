@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn, cast
 
 import torch
 from fairseq.models import ARCH_MODEL_REGISTRY
@@ -17,12 +18,10 @@ from ..config import MAX_POSITIONS, completed
 from ..model import VaswaniTransformer
 from ..modules.positional_encoding import positional_encoding, positional_encoding_halves
 
-# Option values with which the two models compute the same.
-_PLUGIN_NEEDS = {
-    "layer_norm_eps": (1e-5, 1e-6),  # stock's; the paper's changes logits by 1e-5
-    "attention_score": ("scaled_dot",),
-    "attention_window": (0,),
-}
+# The plugin's own options of attention, as other software has it: a head's width is d_model / h.
+PLAIN_ATTENTION = {"d_k": 0, "d_v": 0, "attention_score": "scaled_dot", "attention_window": 0}
+_EPSILONS = (1e-5, 1e-6)  # stock's; the paper's changes logits by 1e-5
+# Option values with which stock fairseq's model and the plugin's compute the same.
 _STOCK_NEEDS = {
     "activation_fn": "relu",
     "adaptive_softmax_cutoff": None,
@@ -60,6 +59,22 @@ def completed_settings(model: dict[str, Any]) -> dict[str, Any]:
     return dict(cast("dict[str, Any]", completed(model)))
 
 
+def unsupported(
+    cfg: dict[str, Any], needs: Mapping[str, tuple[object, ...]]
+) -> Iterator[tuple[str, object, tuple[object, ...]]]:
+    """A plugin model's options that other software would ignore: name, value and allowed values.
+
+    Args:
+        needs: options besides ``PLAIN_ATTENTION``, with the values that the software allows.
+    """
+    width = cfg["d_model"] // cfg["num_heads"]
+    found = {**cfg, "d_k": cfg["d_k"] or width, "d_v": cfg["d_v"] or width}
+    plain = {**PLAIN_ATTENTION, "d_k": width, "d_v": width}
+    for name, allowed in ({name: (value,) for name, value in plain.items()} | dict(needs)).items():
+        if found[name] not in allowed:
+            yield name, found[name], allowed
+
+
 def to_stock(model: dict[str, Any]) -> Namespace:
     """The arguments of arch ``transformer`` for a plugin model's settings.
 
@@ -67,13 +82,8 @@ def to_stock(model: dict[str, Any]) -> Namespace:
         UnsupportedModel: stock fairseq cannot represent the model.
     """
     cfg = completed_settings(model)
-    for name, allowed in _PLUGIN_NEEDS.items():
-        if cfg[name] not in allowed:
-            _refuse("stock fairseq", name, cfg[name], allowed)
-    width = cfg["d_model"] // cfg["num_heads"]
-    for name in ("d_k", "d_v"):
-        if cfg[name] not in (0, width):
-            _refuse("stock fairseq", name, cfg[name], (width,))
+    for name, value, allowed in unsupported(cfg, {"layer_norm_eps": _EPSILONS}):
+        refuse("stock fairseq", name, value, allowed)
     args = Namespace(arch="transformer")
     for side in ("encoder", "decoder"):
         values = (cfg["d_model"], cfg["d_ff"], cfg["num_heads"], cfg["pre_norm"])
@@ -151,14 +161,14 @@ def to_plugin(args: Namespace) -> dict[str, Any]:
     for name, needed in _STOCK_NEEDS.items():
         value = getattr(args, name, needed)
         if value != needed and not (not value and not needed):
-            _refuse("the plugin", name, value, (needed,))
+            refuse("the plugin", name, value, (needed,))
     for name in _BOTH_SIDES:
         one, other = (getattr(args, f"{side}_{name}") for side in ("encoder", "decoder"))
         if one != other:
-            _refuse("the plugin", f"decoder_{name}", other, (one,))
+            refuse("the plugin", f"decoder_{name}", other, (one,))
     for name in ("decoder_input_dim", "decoder_output_dim"):
         if getattr(args, name) != args.decoder_embed_dim:
-            _refuse("the plugin", name, getattr(args, name), (args.decoder_embed_dim,))
+            refuse("the plugin", name, getattr(args, name), (args.decoder_embed_dim,))
     tied = args.share_all_embeddings
     half_tied = args.share_decoder_input_output_embed
     return {
@@ -189,8 +199,11 @@ def to_plugin(args: Namespace) -> dict[str, Any]:
     }
 
 
-def _refuse(side: str, name: str, value: object, allowed: tuple[object, ...]) -> None:
+def refuse(
+    side: str, name: str, value: object, allowed: tuple[object, ...], verb: str = "converted"
+) -> NoReturn:
+    """Raises UnsupportedModel: ``side`` does not support this value of an option."""
     raise UnsupportedModel(
         f"{side} does not support --{name.replace('_', '-')} {value}: only a model with"
-        f" {' or '.join(map(str, allowed))} can be converted"
+        f" {' or '.join(map(str, allowed))} can be {verb}"
     )

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...modules.positional_encoding import positional_encoding, positional_encoding_halves
 from ..dictionaries import dictionary_symbols
-from ..stock_settings import UnsupportedModel, completed_settings
+from ..stock_settings import completed_settings, refuse, unsupported
 
 QUANTIZATIONS = (
     *("int8", "int8_float32", "int8_float16", "int8_bfloat16"),
@@ -34,17 +34,8 @@ def build_spec(state: dict[str, Any], data: str | Path) -> Any:
     from ctranslate2 import specs
 
     cfg = completed_settings(state["cfg"]["model"])
-    width = cfg["d_model"] // cfg["num_heads"]
-    allowed = {
-        "d_k": (0, width), "d_v": (0, width), "attention_window": (0,),
-        "attention_score": ("scaled_dot",),
-    }  # fmt: skip
-    for name, values in allowed.items():
-        if cfg[name] not in values:
-            raise UnsupportedModel(
-                f"CTranslate2 does not support --{name.replace('_', '-')} {cfg[name]}: only a model"
-                f" with {values[-1]} can be exported"
-            )
+    for name, value, allowed in unsupported(cfg, {}):
+        refuse("CTranslate2", name, value, allowed, "exported")
     spec = specs.TransformerSpec.from_config(
         (cfg["encoder_layers"], cfg["decoder_layers"]), cfg["num_heads"], pre_norm=cfg["pre_norm"]
     )

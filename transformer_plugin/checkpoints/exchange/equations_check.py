@@ -14,6 +14,7 @@ from ...architectures import built_class
 from ...model import VaswaniTransformer
 from ..meta_models import plugin_model, stock_model
 from ..stock_settings import (
+    PLAIN_ATTENTION,
     STOCK_VERSION,
     UnsupportedModel,
     completed_settings,
@@ -23,9 +24,8 @@ from ..stock_settings import (
 
 _SMALL = {
     **{"encoder_layers": 2, "decoder_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2},
-    **{"d_k": 0, "d_v": 0, "max_source_positions": 32, "max_target_positions": 32},
-    # Exporters check these themselves.
-    **{"layer_norm_eps": 1e-5, "attention_score": "scaled_dot", "attention_window": 0},
+    **{"max_source_positions": 32, "max_target_positions": 32},
+    **{**PLAIN_ATTENTION, "layer_norm_eps": 1e-5},  # exporters check these
 }
 _SOURCE = [[4, 5, 6, 7, 9] * 5 + [2], [1, 1] + [8, 9, 5, 4] * 5 + [7] * 3 + [2]]  # 1 is padding
 _TARGET = [[2, *[6, 5, 4, 9, 8] * 5], [2, *[7, 8, 9, 4, 5] * 5]]

@@ -13,16 +13,19 @@ from typing import Any
 from torch import Tensor
 
 from ..dictionaries import dictionary_symbols, languages
-from ..stock_settings import UnsupportedModel, completed_settings
+from ..stock_settings import UnsupportedModel, completed_settings, unsupported
 
 _SYMBOLS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
 # fairseq's rules: stop after as many hypotheses as the beam size; at least one word; no padding.
 _SEARCH = {"early_stopping": True, "min_new_tokens": 1, "suppress_tokens": [1], "max_length": 200}
-_NEEDS: dict[str, tuple[object, str]] = {
-    "positional_encoding": ("fairseq", "their encodings are fairseq's: in halves, from position 2"),
-    "layer_norm_eps": (1e-5, "the epsilon of their norms is always 1e-5"),
-    "attention_score": ("scaled_dot", "their attention is the scaled dot product"),
-    "attention_window": (0, "their attention has no window"),
+_NEEDS = {"positional_encoding": ("fairseq",), "layer_norm_eps": (1e-5,)}
+_REASONS = {
+    "positional_encoding": "their encodings are fairseq's: in halves, from position 2",
+    "layer_norm_eps": "the epsilon of their norms is always 1e-5",
+    "attention_score": "their attention is the scaled dot product",
+    "attention_window": "their attention has no window",
+    "d_k": "the width of a head is d_model / h there",
+    "d_v": "the width of a head is d_model / h there",
 }
 
 
@@ -59,17 +62,9 @@ def write(state: dict[str, Any], folder: Path, data: str | Path) -> str:
 
 
 def _check(cfg: dict[str, Any]) -> None:
-    width = cfg["d_model"] // cfg["num_heads"]
-    heads = {name: cfg[name] or width for name in ("d_k", "d_v")}
     reasons = [
-        f"--{name.replace('_', '-')} {cfg[name]} ({reason})"
-        for name, (value, reason) in _NEEDS.items()
-        if cfg[name] != value
-    ]
-    reasons += [
-        f"--{name.replace('_', '-')} {value} (a head's width is d_model / h = {width} there)"
-        for name, value in heads.items()
-        if value != width
+        f"--{name.replace('_', '-')} {value} ({_REASONS[name]})"
+        for name, value, _ in unsupported(cfg, _NEEDS)
     ]
     if cfg["pre_norm"] and (cfg["untie_embeddings"] or cfg["untie_source_embedding"]):
         reasons.append("separate embeddings (M2M100, the pre-norm class, shares one)")
