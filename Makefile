@@ -18,7 +18,7 @@ $(INSTALLED): setup.py constraints.txt | same-python
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
 	    { echo "$(PYTHON) is not Python 3.11, 3.12 or 3.13: name one that is, as in make PYTHON=python3.12"; exit 2; }
 	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	@echo "installing torch, fairseq and the plugin into $(VENV): about 2 GB; nothing is printed for some minutes"
+	@echo "installing torch, fairseq and the plugin into $(VENV): 7 GB, or 2 without CUDA; nothing is printed for some minutes"
 	@$(PIP) torch numpy cython setuptools wheel
 	@$(PIP) --no-build-isolation "fairseq-fixed==0.12.3.1"
 	@$(PIP) --no-build-isolation -e ".[test,export,serve]"

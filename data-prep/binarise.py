@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("--target", required=True, help="target language, such as de")
     add_workers(parser)
     parser.add_argument(
-        "--run", type=Path, help="folder whose checkpoints keep --output from being replaced"
+        "--run", type=Path, help="do not replace --output while this folder has checkpoints"
     )
     args = parser.parse_args()
     check_languages(args.source, args.target)

@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument(
         "--tokenised",
         action="store_true",
-        help="these files hold tokens of Moses, which become plain text",
+        help="Moses has tokenised these files: they become plain text first",
     )
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")

@@ -160,7 +160,7 @@ def main() -> None:
     add_workers(parser)
     parser.add_argument("--copy", type=Path, help="folder of the subword model of another run")
     parser.add_argument(
-        "--run", type=Path, help="folder whose checkpoints keep --output from being replaced"
+        "--run", type=Path, help="do not replace --output while this folder has checkpoints"
     )
     args = parser.parse_args()
     check_languages(args.source, args.target)

@@ -191,7 +191,10 @@ needs() {
 }
 
 # usage: prints the comment at the head of the verb.
-usage() { sed -n '2s/^# /usage: recipes\//p; 3,/^[^#]/s/^# //p' "$0"; }
+usage() {
+    sed -n '2s/^# /usage: recipes\//p; 3,/^[^#]/s/^# //p' "$0"
+    echo "All variables are in docs/commands.md."
+}
 
 # begin EXPERIMENT [--dry-run] [FLAG...]: what each verb does first. Other flags land in EXTRA.
 begin() {
@@ -203,7 +206,11 @@ begin() {
     esac
     shift
     while (($#)); do
-        if [[ $1 == --dry-run ]]; then DRY_RUN=1; else EXTRA+=("$1"); fi
+        case $1 in
+            -h | --help) usage; exit ;;
+            --dry-run) DRY_RUN=1 ;;
+            *) EXTRA+=("$1") ;;
+        esac
         shift
     done
     activate

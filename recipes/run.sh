@@ -48,6 +48,7 @@ while (($#)); do
         --from) first=$(index_of "${2-}"); shift 2 ;;
         --to) last=$(index_of "${2-}"); shift 2 ;;
         --dry-run) DRY_RUN=1; shift ;;
+        -h | --help) list_experiments; exit ;;
         *) unknown_option "$@" ;;
     esac
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # translate.sh EXPERIMENT [FILE] [--dry-run] [FLAGS OF transformer-plugin translate]
 # Translates raw text, line by line, from FILE or standard input to standard output.
-# Of a parsing experiment it prints trees, and the flags are those of transformer-plugin parse.
+# For a parsing experiment it prints trees, and the flags are those of transformer-plugin parse.
 # CHECKPOINT names another checkpoint than the averaged one.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh

@@ -1,4 +1,4 @@
-"""The command ``transformer-plugin``, with a subcommand for each tool."""
+"""Tools of the Transformer plugin for fairseq."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ SUBCOMMANDS = {
     "compare": ("scoring.compare", "significance of the difference between runs"),
     "parseval": ("parsing.parseval", "labelled bracketing F1 of parses"),
     "summary": ("reports.summary", "examples, scores and speed of a run"),
-    "progress": ("reports.training_report.progress", "show a training log as a progress bar"),
+    "progress": (
+        "reports.training_report.progress",
+        "copy training output, with a bar or the time left",
+    ),
     "report": ("reports.training_report.command", "plot training runs on one page"),
     "recipe": ("runs.command", "used by the scripts in recipes/"),
 }

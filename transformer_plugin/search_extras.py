@@ -55,7 +55,8 @@ def check_before_loading(generation: Mapping[str, Any], data: str, target: str) 
     if generation.get("lm_path") and not (words / "dict.txt").exists():
         raise Refusal(
             f"--lm-path: fairseq-generate looks for the language model's words in {words}/dict.txt:"
-            f" cp {words}/dict.{target}.txt {words}/dict.txt"
+            f" cp {words}/dict.{target}.txt {words}/dict.txt (in a copy of the folder, if"
+            " recipes/prepare.sh made it: that step replaces only files that it knows)"
         )
     _check_replacement_file(generation)
 

@@ -10,6 +10,15 @@ SUBWORD_MARK = re.compile(r"▁|@@( |$)")  # of sentencepiece and subword-nmt
 # Half of a surrogate pair, which JSON may hold, or an undecoded byte of a command line. Neither can
 # be encoded.
 SURROGATE = re.compile("[\ud800-\udfff]")
+# Names of special symbols of fairseq and sentencepiece; and U+2585, for which sentencepiece omits
+# the whole word.
+_SPECIAL = re.compile("<(?=/?s>|unk>|pad>)|\u2585")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text. The name of a special symbol is two, "<" and "/s>": otherwise fairseq
+    could mistake a subword for such a symbol, and sentencepiece would omit its letters."""
+    return _SPECIAL.sub(r" \g<0> ", text).split()
 
 
 def read_lines(path: Path) -> list[str]:

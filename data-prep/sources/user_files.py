@@ -38,8 +38,8 @@ def resolve(prefixes: str, split: str, language: str) -> list[Path]:
         plain, packed = Path(f"{prefix}.{language}"), Path(f"{prefix}.{language}.gz")
         if not plain.is_file() and not packed.is_file():
             raise BadInput(
-                f"there is neither {plain} nor {packed}: give --{split} the name without "
-                f".{language}, for example own/{split} for own/{split}.{language}"
+                f"there is neither {plain} nor {packed}: give the name without .{language}, for"
+                f" example own/{split} for own/{split}.{language}"
             )
         paths.append(plain if plain.is_file() else packed)
     return paths

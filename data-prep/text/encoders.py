@@ -14,7 +14,7 @@ import sentencepiece
 
 from steps.errors import BadInput
 from text.model_files import CODES, MODEL, VOCABULARY, model_files
-from text.word_counts import words_of
+from transformer_plugin.text_lines import words_of
 
 CACHE_SIZE = 300_000  # words, about 60 MB
 

@@ -3,29 +3,19 @@
 Subwords are learnt from these counts instead of sentences. The merges are the same,
 because no merge crosses a space; the whole corpus is used, not a sample, and memory is limited by
 the number of different words.
-
-The names of special symbols are counted in two parts, "<" and "/s>". Otherwise fairseq could
-mistake a piece for such a symbol, and sentencepiece would omit their letters.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from pathlib import Path
 
 from steps.progress import progress
 from steps.workers import line_blocks, ordered_map
+from transformer_plugin.text_lines import words_of
 
 MAX_WORDS = 4_000_000  # about 0.5 GB
-# Of fairseq and sentencepiece; and U+2585, for which sentencepiece omits the whole word.
-SPECIAL = re.compile("<(?=/?s>|unk>|pad>)|\u2585")
-
-
-def words_of(text: str) -> list[str]:
-    """Its words; the name of a special symbol is two."""
-    return SPECIAL.sub(r" \g<0> ", text).split()
 
 
 def count_block(block: bytes) -> tuple[Counter[str], int]:

@@ -93,6 +93,7 @@ def test_run_without_arguments_lists_the_experiments_with_a_line_on_each():
 def test_help_names_the_arguments_of_the_verb():
     for verb, words in (("translate", "EXPERIMENT [FILE] [--dry-run]"), ("train", "BASE=")):
         shown = recipe(f"{verb}.sh", "--help").stdout
+        assert recipe(f"{verb}.sh", "toy", "--help").stdout == shown
         assert shown.startswith(f"usage: recipes/{verb}.sh EXPERIMENT ") and words in shown
 
 

@@ -84,7 +84,8 @@ def test_words_are_aligned(run_folder, translated):
             (numbers[0][int(row[:-1].argmax())], word)
             for row, word in zip(weights[:-1], numbers[1], strict=True)
         }
-        assert set(word_links(found, translator.subwords)) == expected and expected
+        links = word_links(found, translator.subwords, translator.target_subwords)
+        assert set(links) == expected and expected
         pairs = " ".join(f"{s}-{t}" for s, t in sorted(expected, key=lambda pair: pair[::-1]))
         assert printed[number] == f"{found.text} ||| {pairs}"
 
@@ -93,7 +94,7 @@ def test_words_of_a_line_in_parts_are_counted_through(experiment):
     translator = in_python(experiment, print_alignment=True, part_length=6, beam=1)
     (found,) = translator.translate(["the cat sees the cat . the cat slowly ."])
     assert len(found.parts) > 2
-    links = word_links(found, translator.subwords)
+    links = word_links(found, translator.subwords, translator.target_subwords)
     last = max(source for source, _ in links), max(target for _, target in links)
     assert last[0] > 6 and last[1] <= len(found.text.split()) - 1
 

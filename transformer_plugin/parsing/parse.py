@@ -26,7 +26,7 @@ _BRACKETS = {"(": "-LRB-", ")": "-RRB-", "{": "-LCB-", "}": "-RCB-"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin parse``."""
     add_model_arguments(parser)
-    add_search_arguments(parser)
+    add_search_arguments(parser, longer="refused")
     parser.set_defaults(beam=21, lenpen=0.3, only_trees=True)
     parser.add_argument(
         "--max-len-own", type=int, default=300, metavar="N",

@@ -21,7 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", help="set of the gold trees, such as test; outputs for another set are refused"
     )
-    parser.add_argument("--output", type=Path, required=True, help="score.json")
+    parser.add_argument(
+        "--output", type=Path, required=True, help="file to write, such as score.json"
+    )
 
 
 def main(args: argparse.Namespace) -> None:

@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin score``."""
     parser.add_argument("--hypotheses", type=Path, required=True, help="one translation per line")
     parser.add_argument("--reference", type=Path, required=True, help="one reference per line")
-    parser.add_argument("--output", type=Path, required=True, help="score.json")
+    parser.add_argument(
+        "--output", type=Path, required=True, help="file to write, such as score.json"
+    )
     parser.add_argument(
         "--set", help="set of the reference, such as test; translations of another set are refused"
     )

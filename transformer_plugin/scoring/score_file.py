@@ -15,6 +15,8 @@ def read_scores(run: Path) -> dict[str, Any]:
         ValueError: it has another form.
     """
     path = run / "score.json"
+    if not run.is_dir():
+        raise FileNotFoundError(f"{run}: no such folder; expected that of a run")
     if not path.is_file():
         raise FileNotFoundError(f"no score yet: {path} is missing (recipes/score.sh writes it)")
     try:

@@ -67,7 +67,10 @@ class TreeTokens(NamedTuple):
                 if 2 * counts[closed_by] >= counts[i]:
                     closing[i] = closed_by
         if not closing.any():
-            raise ValueError("the target language has no tokens X and /X, which trees consist of")
+            raise ValueError(
+                "the target language has no tokens X and /X, which trees consist of: this is not"
+                " the data of a parser"
+            )
         is_word = ~is_closing & closing.eq(0) & torch.tensor(counts).gt(0)
         is_word[:num_special] = False
         begins_word = torch.tensor([symbol.startswith("▁") for symbol in source])

@@ -24,19 +24,22 @@ def mean_attention(model: nn.Module, part: Part) -> Tensor | None:
     return found.encoder_decoder.mean(dim=1)
 
 
-def word_links(translation: Translation, subwords: Subwords) -> list[tuple[int, int]]:
+def word_links(
+    translation: Translation, source_subwords: Subwords, target_subwords: Subwords
+) -> list[tuple[int, int]]:
     """Numbers of aligned words, from 0, source before target: the pairs in which a subword of
     the target word attends most to a subword of the source word.
 
     Args:
         translation: by a translator with ``print_alignment``.
-        subwords: the data's subword model. Words are what it splits: between spaces, or Moses
-            tokens.
+        source_subwords, target_subwords: the data's subword models. Words are what they split:
+            between spaces, or Moses tokens.
     """
     found = set()
     first_source = first_target = 0
     for part in translation.parts:
-        source, target = (word_numbers(pieces, subwords) for pieces in (part.source, part.target))
+        source = word_numbers(part.source, source_subwords)
+        target = word_numbers(part.target, target_subwords)
         for link in part.links:
             pair = (first_source + source[link.source], first_target + target[link.target])
             found.add(pair)

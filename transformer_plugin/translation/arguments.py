@@ -39,14 +39,18 @@ def add_model_arguments(parser: argparse.ArgumentParser, data: str = "data") -> 
     parser.add_argument("--cpu", action="store_true", help="do not use a GPU")
 
 
-def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the search."""
-    parser.add_argument("--beam", type=int, default=4, help="section 6.1 (default %(default)s)")
+def add_search_arguments(
+    parser: argparse.ArgumentParser, longer: str = "translated in parts"
+) -> None:
+    """Adds the options of the search; ``longer`` says what happens to a line that is too long."""
+    parser.add_argument(
+        "--beam", type=int, default=4, help="hypotheses of a sentence (default %(default)s)"
+    )
     parser.add_argument(
         "--lenpen",
         type=float,
         default=0.6,
-        help="length penalty alpha, section 6.1 (default %(default)s)",
+        help="alpha of the length penalty (default %(default)s)",
     )
     parser.add_argument(
         "--decode-precision",
@@ -58,7 +62,7 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=500,
         metavar="SUBWORDS",
-        help="a longer line is translated in parts; parse refuses it (default %(default)s)",
+        help=f"a longer line is {longer} (default %(default)s)",
     )
 
 

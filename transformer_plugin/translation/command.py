@@ -82,7 +82,8 @@ def _fields(
     translator: Translator, translation: Translation, args: argparse.Namespace
 ) -> list[str]:
     """Text, alignment if there is one, and score."""
-    links = word_links(translation, translator.subwords) if args.print_alignment else []
+    subwords = translator.subwords, translator.target_subwords
+    links = word_links(translation, *subwords) if args.print_alignment else []
     aligned = [" ".join(f"{source}-{target}" for source, target in links)]
     score = f"{translation.score:.4f}"
     return [translation.text, *(aligned if args.print_alignment else []), score]

@@ -25,7 +25,7 @@ from ..model import VaswaniTransformer
 from ..prepared_data import prepared_data
 from ..search_options import check_options
 from .arguments import add_model_arguments, add_n_best_arguments, add_search_arguments
-from .subwords import Prepared, Subwords, load_subwords
+from .subwords import Prepared, Subwords, load_subwords, target_folder
 from .translator import Translator
 from .unknown_words import read_replacements
 
@@ -80,7 +80,8 @@ def load_models(args: argparse.Namespace) -> Loaded:
     languages = task.cfg.source_lang, task.cfg.target_lang
     prepared = Prepared.beside(args.data)
     folder, lowercase = args.subwords or prepared.subwords, args.lowercase or prepared.lowercase
-    source, target = (load_subwords(folder, of, lowercase) for of in languages)
+    folders = folder, target_folder(folder)
+    source, target = (load_subwords(*of, lowercase) for of in zip(folders, languages, strict=True))
     models = [_load_model(path, task) for path in utils.split_paths(args.path)]
     precision = getattr(task.cfg, "decode_precision", None)
     given = getattr(args, "decode_precision", None)

@@ -112,7 +112,7 @@ def main(args: argparse.Namespace) -> None:
             signal.signal(number, lambda *_: setattr(server, "should_exit", True))
         port = listener.getsockname()[1]
         host = f"[{args.host}]" if ":" in args.host else args.host
-        print(f"http://{host}:{port} translates; Ctrl-C stops it", flush=True)
+        print(f"http://{host}:{port} (press Ctrl-C to stop)", flush=True)
         server.run(sockets=[listener])
     if queue.under_way:  # Python would wait for the thread that translates
         sys.stdout.flush()

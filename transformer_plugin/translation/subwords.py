@@ -18,7 +18,10 @@ import sentencepiece
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 from subword_nmt.apply_bpe import BPE
 
-_MODEL, _CODES = "joint.model", "joint.codes"  # data-prep/subwords.py writes one of them
+from ..text_lines import words_of
+
+# data-prep/subwords.py writes the last alone for --kind words, else beside one of the others.
+_MODEL, _CODES, _VOCABULARY = "joint.model", "joint.codes", "joint.vocab"
 _WORD_START, _CONTINUED = "▁", "@@"
 _LONGEST_WORD = 500  # characters; subword-nmt takes quadratic time
 
@@ -112,6 +115,21 @@ class MosesPieces(Subwords):
         return not before.endswith(_CONTINUED)
 
 
+class Words(Subwords):
+    """No subwords: each word is one symbol."""
+
+    def _pieces(self, words: str) -> list[str]:
+        return words_of(words.lower() if self.lowercase else words)
+
+    def join(self, pieces: list[str]) -> str:
+        """The words with spaces between them."""
+        return " ".join(pieces)
+
+    def begins_word(self, piece: str, before: str) -> bool:
+        """Always true."""
+        return True
+
+
 @dataclass(frozen=True)
 class Prepared:
     """How recipes/prepare.sh prepared a ``data-bin``.
@@ -146,8 +164,15 @@ class Prepared:
         return cls(run / "subwords", lowercase)
 
 
+def target_folder(source: Path) -> Path:
+    """The folder of the target language's model, if it has one of its own: ``subwords-target``
+    beside ``subwords``."""
+    folder = source.with_name(f"{source.name}-target")
+    return folder if folder.is_dir() else source
+
+
 def load_subwords(folder: Path, language: str, lowercase: bool = False) -> Subwords:
-    """The subword model in ``folder``, of either kind, for sentences in ``language``.
+    """The subword model in ``folder``, of any kind, for sentences in ``language``.
 
     Raises:
         FileNotFoundError: there is no model.
@@ -157,6 +182,8 @@ def load_subwords(folder: Path, language: str, lowercase: bool = False) -> Subwo
         return SentencePieces(folder / _MODEL, lowercase)
     if (folder / _CODES).is_file():
         return MosesPieces(folder / _CODES, language, lowercase)
+    if (folder / _VOCABULARY).is_file():
+        return Words(lowercase)
     raise FileNotFoundError(
         f"{folder}: holds neither {_MODEL} nor {_CODES}; give --subwords the folder of the subword"
         " model, which recipes/prepare.sh writes to runs/EXPERIMENT/subwords"

@@ -189,7 +189,7 @@ class TranslationModel:
             TranslatedSentence(
                 each.text,
                 each.score,
-                word_links(each, self._loaded.source) if alignments else None,
+                word_links(each, self._loaded.source, self._loaded.target) if alignments else None,
             )
             for each in ranked
         ]

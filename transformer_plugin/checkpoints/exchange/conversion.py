@@ -135,7 +135,7 @@ def _task(old: dict[str, Any] | Namespace, to: str) -> dict[str, Any] | Namespac
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin convert``."""
-    parser.add_argument("input", metavar="IN.pt", help="a checkpoint of the other side")
+    parser.add_argument("input", metavar="IN.pt", help="a checkpoint of the other kind")
     parser.add_argument("output", metavar="OUT.pt", help="checkpoint to write")
     parser.add_argument(
         "--to", choices=("stock", "plugin"), required=True, help="who will read OUT.pt"

@@ -104,7 +104,7 @@ def main(args: argparse.Namespace) -> None:
     html = page(_about(translator, args), found).encode()
     with atomic_write(args.output, "wb") as file:
         file.write(html)
-    print(f"{len(found)} sentences, {len(html) / 1e6:.1f} MB: {args.output}")
+    print(f"{len(found)} sentence{'s' * (len(found) > 1)}, {len(html) / 1e6:.1f} MB: {args.output}")
     if len(html) > _LARGE:
         logger.warning("the page is slow to open: use fewer --sentences or a lower --longest")
     for name, figure in pictures:
