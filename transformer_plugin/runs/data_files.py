@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from ..files import checksum
+from .done_file import read_record
 
 FOLDERS = ("raw", "clean", "subwords", "subwords-target", "data-bin")
 WITHOUT_LINES = {".bin", ".model", ".json", ".pt", ".gz"}
@@ -25,7 +25,7 @@ def data_facts(data: Path, before: dict[str, Any]) -> dict[str, Any]:
     for folder in (data / name for name in FOLDERS):
         if not folder.is_dir():
             continue
-        record = _record(data / ".done" / f"{folder.name}.json")
+        record = read_record(data / ".done" / f"{folder.name}.json") or {}
         known = before.get(folder.name, {}).get("files", {})
         names = sorted(
             path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".log"
@@ -59,13 +59,6 @@ def file_facts(
         if lines is not None:
             found[name]["lines"] = lines
     return found
-
-
-def _record(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return {}
 
 
 def _lines(path: Path) -> int | None:

@@ -126,13 +126,7 @@ class DoneFile:
             self._save(self._wanted | {"outputs": now})
 
     def _record(self) -> dict[str, Any] | None:
-        """The file's contents; None if it is missing or damaged."""
-        try:
-            record = dict(json.loads(self.path.read_text(encoding="utf-8")))
-            whole = isinstance(record["inputs"], dict) and {"settings", "outputs"} <= record.keys()
-            return record if whole else None
-        except (FileNotFoundError, LookupError, TypeError, ValueError):
-            return None
+        return read_record(self.path)
 
     def clear(self) -> None:
         """Removes the record, before the outputs change."""
@@ -146,6 +140,16 @@ class DoneFile:
         with atomic_write(self.path) as file:
             json.dump(record, file, indent=1, sort_keys=True)
             file.write("\n")
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """The contents of a ``DoneFile``'s file; None if it is missing or damaged."""
+    try:
+        record = dict(json.loads(path.read_text(encoding="utf-8")))
+        whole = isinstance(record["inputs"], dict) and {"settings", "outputs"} <= record.keys()
+        return record if whole else None
+    except (FileNotFoundError, LookupError, TypeError, ValueError):
+        return None
 
 
 def _checksums_of_existing(paths: Iterable[Path]) -> dict[str, str]:
