@@ -104,6 +104,7 @@ def translate(args: argparse.Namespace, folder: Path) -> list[str]:
     run(
         *(log, "fairseq_cli.generate", args.data_bin, "--task", task, "--path", averaged),
         *("--beam", 4, "--lenpen", 0.6, "--remove-bpe", "sentencepiece"),
+        *("--required-batch-size-multiple", 1),  # 8 skips the last sentences in the stock task
         *(["--cpu"] if args.device == "cpu" else []),
         *([f"--{half}"] if half else []),
     )
