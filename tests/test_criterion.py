@@ -5,7 +5,9 @@ import time
 
 import pytest
 import torch
+from fairseq.distributed import ModuleProxyWrapper
 from fairseq.logging import metrics
+from torch.nn.parallel import DistributedDataParallel
 
 from transformer_plugin import criterion as module
 from transformer_plugin.criterion import VaswaniCrossEntropy
@@ -97,6 +99,29 @@ def test_of_equally_likely_words_each_is_correct(build, batch, toy_task, gold):
 def test_validation_is_not_counted_as_training(build, batch, toy_task):
     log = VaswaniCrossEntropy(toy_task, 0.1, False, 1.0)(build().eval(), batch([3], [3]))[2]
     assert not {"flops", "peak_seconds"} & log.keys()
+
+
+@pytest.mark.parametrize("untied", [False, True])
+def test_ddp_that_finds_unused_parameters_sees_the_output_layer(
+    build, batch, toy_task, tmp_path, untied
+):
+    """With --find-unused-parameters; an untied output layer has a weight of its own."""
+    model = build(untie_embeddings=untied)
+    sample = batch([7, 4], [3, 6], seed=1)
+    criterion = VaswaniCrossEntropy(toy_task, 0.1, False)
+    criterion(model, sample)[0].backward()
+    expected = [p.grad.clone() for p in model.parameters()]
+    store = f"file://{tmp_path}/store"
+    torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    try:
+        parallel = DistributedDataParallel(model, find_unused_parameters=True)
+        for _ in range(2):
+            model.zero_grad()
+            criterion(ModuleProxyWrapper(parallel), sample)[0].backward()
+    finally:
+        torch.distributed.destroy_process_group()
+    for parameter, gradient in zip(model.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-4, atol=1e-6)
 
 
 def test_the_peak_is_that_of_all_devices_in_the_type_of_their_products(

@@ -125,7 +125,7 @@ def _batch_deviations(cfg: Any) -> list[str]:
     if cfg.dataset.batch_size:
         return [_deviation("batch", f"{cfg.dataset.batch_size} sentences", "about 25,000 tokens")]
     workers = cfg.distributed_training.distributed_world_size
-    batch = cfg.dataset.max_tokens * cfg.optimization.update_freq[0] * workers
+    batch = cfg.dataset.max_tokens * cfg.optimization.update_freq[-1] * workers
     if batch in _BATCH:
         return []
     return [_deviation("max_tokens x update_freq x workers", f"{batch:,}", "about 25,000")]

@@ -77,8 +77,8 @@ class VaswaniTranslationConfig(TranslationConfig):
     divergence_updates: int = field(
         default=500,
         metadata={
-            "help": "training has diverged if its mean loss stays a quarter above the lowest for"
-            " this many updates; 0: never"
+            "help": "training has diverged if its mean loss stays a quarter, and 0.1 bits, above"
+            " the lowest for this many updates; 0: never"
         },
     )
     on_divergence: OnDivergence = field(

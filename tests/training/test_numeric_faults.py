@@ -74,6 +74,17 @@ def test_loss_that_rises_for_good():
     assert update - level == pytest.approx(max(n, 0) + 20, abs=8)
 
 
+def test_a_loss_near_zero_or_below_it_may_vary():
+    """As when a few sentences are learnt by heart, or of a criterion that is a reward."""
+    detector = DivergenceDetector(patience=500)
+    by_heart = [5 * math.exp(-i / 50) for i in range(1000)] + [2.0] + [1e-5] * 3000
+    assert not any(detector.has_diverged(i, loss) for i, loss in enumerate(by_heart, start=1))
+    detector = DivergenceDetector(patience=500)
+    reward = [-7.5 - i / 5000 for i in range(4000)]
+    assert not any(detector.has_diverged(i, loss) for i, loss in enumerate(reward, start=1))
+    assert any(detector.has_diverged(4000 + i, -5.0) for i in range(1, 1000))
+
+
 def test_without_patience_nothing_counts_as_risen():
     detector = DivergenceDetector(patience=0)
     assert not any(detector.has_diverged(i, float(i)) for i in range(1, 2000))

@@ -12,11 +12,20 @@ from transformer_plugin.training.time_left import TimeLeft
 def test_hours_at_the_speed_so_far(max_update, max_epoch, total):
     seconds = iter([100.0, 100.0 + 36, 100.0 + 2 * 36])
     left = TimeLeft(max_update, max_epoch, lambda: next(seconds))
-    left.updates_per_epoch = 50
+    left.batches_per_epoch = 50
     # gone on with after update 200; 10 updates take 36 s, so 1,000 an hour
     assert left.hours(201) is None
     assert left.hours(211) == pytest.approx((total - 211) / 1000)
     assert left.hours(221) == pytest.approx((total - 221) / 1000)
+
+
+def test_each_epoch_has_its_own_update_freq():
+    """The last one is that of all later epochs: 5 + 10 + 20 + 20 updates of 20 batches."""
+    seconds = iter([0.0, 36.0])
+    left = TimeLeft(0, 4, lambda: next(seconds), update_freq=(4, 2, 1))
+    left.batches_per_epoch = 20
+    left.hours(1)
+    assert left.hours(11) == pytest.approx((55 - 11) / 1000)
 
 
 def test_no_limit_and_a_limit_that_is_passed():

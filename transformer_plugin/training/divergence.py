@@ -7,6 +7,7 @@ from typing import Any
 
 WINDOW = 100  # time constant of the running mean, in updates
 RISE = 1.25  # limit, as a multiple of the lowest running mean
+NOISE = 0.1  # rise that never counts, in bits per token: a loss near 0 may multiply
 
 
 class DivergenceDetector:
@@ -32,7 +33,7 @@ class DivergenceDetector:
         self._weight = keep * self._weight + 1 - keep
         mean = self._mean / self._weight
         self._lowest = min(self._lowest, mean)
-        if mean <= RISE * self._lowest:
+        if mean - self._lowest <= max((RISE - 1) * abs(self._lowest), NOISE):
             self.last_good_update = update
         return 0 < self.patience <= update - self.last_good_update
 

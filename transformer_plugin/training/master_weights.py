@@ -7,6 +7,7 @@ averages would be computed from rounded weights.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -40,28 +41,49 @@ def set_master_weights(optimizer: Any, model: nn.Module, weights: list[Tensor]) 
         master.copy_(weight)
 
 
-def restore_master_weights(trainer: Trainer, filename: str) -> None:
-    """Copies the weights of a checkpoint to the master weights of all processes."""
+def restore_master_weights(trainer: Trainer, filename: str) -> dict[str, Tensor]:
+    """Copies the weights of a checkpoint to the master weights of all processes.
+
+    Returns:
+        In the process that saves, the float32 values of parameters that are not trained.
+    """
     model = trainer.get_model()
     masters = master_weights(trainer.optimizer, model)
+    frozen: dict[str, Tensor] = {}
     if masters and trainer.data_parallel_rank == 0:
-        masters = weights_in(model, load(filename, mmap=True)["model"])
+        masters, frozen = weights_in(model, load(filename, mmap=True)["model"])
     if trainer.data_parallel_world_size > 1:
         for master in masters:
             distributed_utils.broadcast(master, 0, trainer.data_parallel_process_group)
     set_master_weights(trainer.optimizer, model, masters)
+    return frozen
 
 
-def full_state(model: nn.Module, masters: list[Tensor]) -> dict[str, Any]:
-    """``model.state_dict()`` with the master weights in place of the rounded ones."""
-    return _in_float32(model, masters).state_dict()
+def full_state(
+    model: nn.Module, masters: list[Tensor], frozen: Mapping[str, Tensor]
+) -> dict[str, Any]:
+    """``model.state_dict()`` with the master weights in place of the rounded ones.
+
+    Args:
+        frozen: see ``restore_master_weights``; each is used while the parameter is its rounded
+            value.
+    """
+    full = _in_float32(model, masters)
+    for (name, rounded), copy_of_it in zip(
+        model.named_parameters(), full.parameters(), strict=True
+    ):
+        exact = None if rounded.requires_grad else frozen.get(name)
+        if exact is not None and torch.equal(exact.to(rounded), rounded):
+            copy_of_it.data = exact
+    return full.state_dict()
 
 
-def weights_in(model: nn.Module, state: dict[str, Any]) -> list[Tensor]:
-    """The master weights in a state dict of ``full_state``."""
+def weights_in(model: nn.Module, state: dict[str, Any]) -> tuple[list[Tensor], dict[str, Tensor]]:
+    """The master weights in a state dict of ``full_state``, and the other parameters by name."""
     weights = [torch.empty_like(p, dtype=torch.float32) for p in _trained(model)]
-    _in_float32(model, weights).load_state_dict(state)
-    return weights
+    full = _in_float32(model, weights)
+    full.load_state_dict(state)
+    return weights, {name: p.data for name, p in full.named_parameters() if not p.requires_grad}
 
 
 def _in_float32(model: nn.Module, weights: list[Tensor]) -> nn.Module:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +14,26 @@ from fairseq.trainer import Trainer
 from torch import nn
 
 from ..checkpoints.safe_loading import load_header
-from .master_weights import full_state, master_weights
 
 logger = logging.getLogger(__name__)
 
 
 class TiedEMA(EMA):
-    """fairseq's exponential moving average, with one update for a tensor of several names."""
+    """fairseq's exponential moving average, with one update for a tensor of several names.
+
+    Args:
+        full_state: returns the model's state with float32 weights; default: ``model.state_dict``.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        config: Any,
+        device: Any = None,
+        full_state: Callable[[], dict[str, Any]] | None = None,
+    ) -> None:
+        super().__init__(model, config, device)
+        self.full_state = full_state or model.state_dict
 
     def step(self, new_model: nn.Module, updates: int | None = None) -> None:
         """As in fairseq, at every multiple of ``--ema-update-freq``. fairseq counts the updates of
@@ -30,7 +43,7 @@ class TiedEMA(EMA):
         super().step(new_model, updates)
 
     def _step_internal(self, new_model: nn.Module, updates: int | None = None) -> None:
-        state = new_model.state_dict()
+        state = self.full_state()
         names: dict[Any, str] = {}
         first = {
             name: names.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), name)
@@ -56,7 +69,4 @@ def average_from_weights(trainer: Trainer, filename: str) -> Iterator[None]:
     finally:
         settings.store_ema = True
     logger.info("%s holds no moving average: --store-ema starts from its weights", filename)
-    model = trainer.get_model()
-    masters = master_weights(trainer.optimizer, model)
-    weights = full_state(model, masters) if masters else model.state_dict()
-    trainer.ema.restore(weights, build_fp32_params=settings.ema_fp32)
+    trainer.ema.restore(trainer.ema.full_state(), build_fp32_params=settings.ema_fp32)

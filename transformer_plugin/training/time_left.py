@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def of_epoch(values: Sequence[int], epoch: int) -> int:
+    """The value of an epoch, from 1; the last value is that of all later ones, too."""
+    return values[min(epoch, len(values)) - 1]
 
 
 class TimeLeft:
@@ -14,23 +20,36 @@ class TimeLeft:
         max_update: updates of the whole run; 0: no limit.
         max_epoch: epochs of the whole run; 0: no limit.
         clock: returns seconds.
+        update_freq: batches in an update, for each epoch; see ``of_epoch``.
 
     Attributes:
-        updates_per_epoch: to be set before ``hours`` is called.
+        batches_per_epoch: of one process; to be set before ``hours`` is called.
     """
 
     def __init__(
-        self, max_update: int, max_epoch: int, clock: Callable[[], float] = time.monotonic
+        self,
+        max_update: int,
+        max_epoch: int,
+        clock: Callable[[], float] = time.monotonic,
+        update_freq: Sequence[int] = (1,),
     ) -> None:
         self._limits = max_update, max_epoch
-        self._clock = clock
+        self._clock, self._update_freq = clock, update_freq
         self._first: tuple[int, float] | None = None
-        self.updates_per_epoch = 0
+        self.batches_per_epoch = 0
+
+    @classmethod
+    def within(cls, limits: Any) -> TimeLeft:
+        """The time left within the limits of fairseq's section ``optimization``."""
+        updates, epochs = limits.max_update or 0, limits.max_epoch or 0
+        return cls(updates, epochs, update_freq=limits.update_freq)
 
     def hours(self, update: int) -> float | None:
         """The estimate after ``update``; None after the first update, and without any limit."""
         max_update, max_epoch = self._limits
-        limits = [limit for limit in (max_update, max_epoch * self.updates_per_epoch) if limit > 0]
+        frequencies = (of_epoch(self._update_freq, epoch) for epoch in range(1, max_epoch + 1))
+        updates = sum(-(-self.batches_per_epoch // frequency) for frequency in frequencies)
+        limits = [limit for limit in (max_update, updates) if limit > 0]
         if self._first is None:
             self._first = update, self._clock()
         first, since = self._first

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from ..files import remove_unfinished
 from ..task_config import VaswaniTranslationConfig
-from ..throughput import COUNTED
 from . import early_stopping, loading_threads, plateau
 from .batch_lengths import prepare_lengths
 from .data_position import DataPosition
@@ -34,8 +33,8 @@ from .rollback import check_resumes, roll_back, wider_precision
 from .run_lock import hold_lock
 from .same_run import continues_itself, has_same_loss
 from .task_state import load_task_state
-from .time_left import TimeLeft
-from .update_size import log_update_size, update_size
+from .time_left import TimeLeft, of_epoch
+from .update_size import log_mean_update
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +55,10 @@ class SafeTrainer(Trainer):
             disable_trimming()
         self._faults = NumericFaults(self._folder, _option(task, "nonfinite_limit"))
         self._logged_update_size = False
+        self._frozen: dict[str, Tensor] = {}
         self._position = DataPosition(self.data_parallel_world_size)
         self._divergence = DivergenceDetector(_option(task, "divergence_updates"))
-        limits = cfg.optimization
-        self._time_left = TimeLeft(limits.max_update or 0, limits.max_epoch or 0)
+        self._time_left = TimeLeft.within(cfg.optimization)
         listen()
         atexit.register(loading_threads.stop)
 
@@ -67,7 +66,7 @@ class SafeTrainer(Trainer):
         if self.cfg.ema.store_ema:
             if self.cfg.common.fp16 or self.cfg.common.bf16:  # small changes would round to zero
                 self.cfg.ema.ema_fp32 = True
-            self._ema = TiedEMA(self._model, self.cfg.ema, self.device)
+            self._ema = TiedEMA(self._model, self.cfg.ema, self.device, self._full_state)
 
     def _build_optimizer(self) -> None:
         """As in fairseq, with the plugin's optimizers for half precision."""
@@ -102,7 +101,7 @@ class SafeTrainer(Trainer):
                 filename, reset_optimizer, reset_lr_scheduler, *rest, **options
             )
             if extra_state is not None:
-                restore_master_weights(self, filename)
+                self._frozen = restore_master_weights(self, filename)
         if extra_state is not None:
             if not (saving.reset_dataloader or filename == base):
                 self._position.restored = extra_state.get("train_iterator", {})
@@ -130,29 +129,26 @@ class SafeTrainer(Trainer):
     def state_dict(self) -> dict[str, Any]:
         """The contents of a checkpoint, with float32 weights if the optimizer has them."""
         state = super().state_dict()
-        masters = master_weights(self.optimizer, self.get_model())
-        if masters:
-            state["model"] = full_state(self.get_model(), masters)
+        if master_weights(self.optimizer, self.get_model()):
+            state["model"] = self._full_state()
         return state
 
-    def get_train_iterator(self, *args: Any, **options: Any) -> Any:
+    def _full_state(self) -> dict[str, Any]:
+        model = self.get_model()
+        masters = master_weights(self.optimizer, model)
+        return full_state(model, masters, self._frozen) if masters else model.state_dict()
+
+    def get_train_iterator(self, epoch: int, *rest: Any, **options: Any) -> Any:
         """As in fairseq; the first call logs how many tokens an update holds."""
-        batches = super().get_train_iterator(*args, **options)
+        batches = super().get_train_iterator(epoch, *rest, **options)
         self._position.begin(len(getattr(batches, "frozen_batches", ())))
-        per_update = self.cfg.optimization.update_freq[0]
-        self._time_left.updates_per_epoch = -(-len(batches) // per_update)
+        self._time_left.batches_per_epoch = len(batches)
         if not self._logged_update_size and self.data_parallel_rank == 0:
             self._logged_update_size = True
-            self._log_update_size(batches)
+            frequency = of_epoch(self.cfg.optimization.update_freq, epoch)
+            workers, arch = self.data_parallel_world_size, str(self.cfg.model._name)
+            log_mean_update(self.get_model(), batches, workers * frequency, arch)
         return batches
-
-    def _log_update_size(self, batches: Any) -> None:
-        model, data = self.get_model(), batches.dataset
-        if isinstance(model, COUNTED) and getattr(data, "tgt_sizes", None) is not None:
-            per_update = self.data_parallel_world_size * self.cfg.optimization.update_freq[0]
-            sizes = data.src_sizes, data.tgt_sizes
-            found = update_size(model, batches.frozen_batches, *sizes, per_update)
-            log_update_size(found, str(self.cfg.model._name))
 
     def clip_grad_norm(self, clip_norm: float) -> Tensor:
         """Clips the gradient and returns its norm.
@@ -179,6 +175,8 @@ class SafeTrainer(Trainer):
             SystemExit: too many updates were skipped, or training has diverged.
         """
         update = self.get_num_updates() + 1
+        # fairseq does not count the sentences of a process whose last batch is empty.
+        samples = [sample for sample in samples if sample] or samples[:1]
         raise_oom |= self.data_parallel_world_size > 1  # fairseq would go on with wrong gradients
         try:
             log = super().train_step(samples, raise_oom)

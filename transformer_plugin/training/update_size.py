@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import nn
 
 from ..deviations import is_paper_model
 from ..paper_tables import BATCH_PAIRS
-from ..throughput import batch_flops
+from ..throughput import COUNTED, batch_flops
 
 logger = logging.getLogger(__name__)
 TOLERANCE = 0.1  # of the paper's size
@@ -69,6 +70,20 @@ def update_size(
         float(np.asarray(side)[pairs].sum()) / updates for side in (source, target)
     )
     return UpdateSize(updates, source_tokens, target_tokens, flops / updates)
+
+
+def log_mean_update(model: nn.Module, batches: Any, batches_per_update: int, arch: str) -> None:
+    """Logs the size of the updates of an epoch of sentence pairs, if the model's work is counted.
+
+    Args:
+        batches: fairseq's iterator over the epoch.
+    """
+    data = batches.dataset
+    if isinstance(model, COUNTED) and getattr(data, "tgt_sizes", None) is not None:
+        sizes = data.src_sizes, data.tgt_sizes
+        log_update_size(
+            update_size(model, batches.frozen_batches, *sizes, batches_per_update), arch
+        )
 
 
 def log_update_size(found: UpdateSize, arch: str) -> None:

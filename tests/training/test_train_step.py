@@ -1,0 +1,65 @@
+"""An update of the trainer."""
+
+import pytest
+import torch
+from trainers import build_trainer
+
+from transformer_plugin.model import VaswaniTransformer
+
+
+def kept(function, results):
+    """The function, which also adds its results to a list."""
+
+    def call(*args):
+        results.append(function(*args))
+        return results[-1]
+
+    return call
+
+
+@pytest.mark.parametrize("at_the_end", [True, False])
+def test_an_empty_batch_changes_nothing(tmp_path, monkeypatch, at_the_end):
+    """A process gets one where an epoch's batches do not suffice for all processes."""
+    found = []
+    for name, with_empty in (("plain", False), ("empty", True)):
+        trainer, (one, other, _) = build_trainer(tmp_path / name, "--update-freq", 3)
+        trainer.train_step([other])  # the first one must not be empty
+        trainer._dummy_batch = other  # what fairseq computes in place of an empty one
+        norms = []
+        monkeypatch.setattr(trainer, "clip_grad_norm", kept(trainer.clip_grad_norm, norms))
+        samples = [one, other]
+        if with_empty:
+            samples.insert(2 if at_the_end else 1, {})
+        log = trainer.train_step(samples)
+        found.append((float(norms[0]), float(log["loss"])))
+    assert found[1] == pytest.approx(found[0], rel=1e-5)
+
+
+def test_parameters_that_are_not_trained_keep_their_exact_values_in_bf16(tmp_path, monkeypatch):
+    """bf16 rounds them for the computation; the next checkpoint holds what the last one held."""
+    trainer, _ = build_trainer(tmp_path / "old")
+    path = tmp_path / "old.pt"
+    trainer.consolidate_optimizer()
+    old = trainer.state_dict()
+    old["extra_state"]["train_iterator"] = {"epoch": 1, "iterations_in_epoch": 0, "version": 2}
+    torch.save(old, path)
+    build = VaswaniTransformer.build_model
+
+    def build_frozen(cfg, task):
+        model = build(cfg, task)
+        model.encoder.layers.requires_grad_(False)
+        return model
+
+    monkeypatch.setattr(VaswaniTransformer, "build_model", build_frozen)
+    trainer, (batch, *_) = build_trainer(tmp_path / "new", "--bf16")
+    trainer.load_checkpoint(str(path), reset_optimizer=True)
+    trainer.train_step([batch])
+    trainer.consolidate_optimizer()
+    new = trainer.state_dict()["model"]
+    kept = {name for name in new if torch.equal(new[name], old["model"][name])}
+    frozen = {name for name in new if name.startswith("encoder.layers.")}
+    assert kept == frozen and frozen
+    with torch.no_grad():  # a value that a user sets is not replaced by the old one
+        for parameter in trainer.get_model().encoder.layers[0].parameters():
+            parameter.fill_(0.5)
+    assert trainer.state_dict()["model"]["encoder.layers.0.fc1.weight"].eq(0.5).all()
