@@ -132,6 +132,21 @@ def test_two_processes_are_one_with_two_batches_whatever_happens(training, alone
     assert attempts[-1]["starts"] == 3 and attempts[-1]["devices"] == 2
 
 
+def test_a_last_update_that_one_process_has_less_for(training, tmp_path):
+    """Of 19 batches, four an update, the last update has three: two for one process, one for the
+    other, which fairseq would not count."""
+    numbers = {"MAX_TOKENS": 1800, "UPDATE_TOKENS": 7200, "MAX_EPOCH": 1, "SAVE_UPDATES": ""}
+    ended(training("one", "--log-interval", "1", GPUS=1, **numbers))
+    ended(training("two", "--log-interval", "1", GPUS=2, MASTER_PORT=free_port(), **numbers))
+    one, two = (
+        re.findall(r"loss=(\S+), .*wpb=(\S+), .*num_updates=(\S+), .*gnorm=(\S+),", log.read_text())
+        for log in (tmp_path / f"{name}/toy/train.log" for name in ("one", "two"))
+    )
+    assert len(one) == 5
+    for mine, theirs in zip(one, two, strict=True):
+        assert [*map(float, mine)] == pytest.approx([*map(float, theirs)], rel=1e-3)
+
+
 def test_the_number_of_processes_may_change(training, alone, tmp_path):
     """Data are neither skipped nor repeated, also beyond the middle of an epoch."""
     checkpoints = tmp_path / "changed/toy/checkpoints"
