@@ -55,6 +55,16 @@ def test_words_are_joined_with_spaces(words, tmp_path):
     assert any(" " in beginning for beginning in beginnings)
 
 
+def test_data_with_one_dictionary_have_one_model(prepared, tmp_path):
+    """subwords-target of an earlier preparation may still lie there."""
+    run_folder = tmp_path / "run"
+    shutil.copytree(prepared("sentencepiece"), run_folder)
+    (run_folder / "subwords-target").mkdir()
+    shutil.copy(run_folder / "subwords/joint.vocab", run_folder / "subwords-target")
+    translator = load(run_folder / "data-bin", run_folder / "checkpoints/averaged.pt", cpu=True)
+    assert type(translator.target_subwords) is type(translator.subwords)
+
+
 def test_a_given_translation_is_split_into_words(words):
     translator = load(words / "data-bin", words / "checkpoints/averaged.pt", cpu=True)
     known = (words / "subwords-target/joint.vocab").read_text(encoding="utf-8").split("\n")

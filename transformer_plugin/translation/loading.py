@@ -80,7 +80,8 @@ def load_models(args: argparse.Namespace) -> Loaded:
     languages = task.cfg.source_lang, task.cfg.target_lang
     prepared = Prepared.beside(args.data)
     folder, lowercase = args.subwords or prepared.subwords, args.lowercase or prepared.lowercase
-    folders = folder, target_folder(folder)
+    one = task.source_dictionary == task.target_dictionary  # a joint model, whatever lies beside it
+    folders = folder, folder if one else target_folder(folder)
     source, target = (load_subwords(*of, lowercase) for of in zip(folders, languages, strict=True))
     models = [_load_model(path, task) for path in utils.split_paths(args.path)]
     precision = getattr(task.cfg, "decode_precision", None)
