@@ -5,7 +5,8 @@
 # DATA_MIRROR is a folder or an address that has the corpus, instead of its public address. TRAIN,
 # VALID and TEST are parallel files of your own: PREFIX stands for PREFIX.$SOURCE and PREFIX.$TARGET,
 # each plain or .gz; several are PREFIX,PREFIX; with TOKENISED=1 Moses has tokenised them, and they
-# become plain text first. BASE is a checkpoint whose subwords and dictionaries are taken, to fine-tune its model.
+# become plain text first. BASE is a checkpoint whose subwords and dictionaries are taken, to
+# fine-tune its model.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
