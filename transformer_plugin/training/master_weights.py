@@ -69,12 +69,10 @@ def full_state(
             value.
     """
     full = _in_float32(model, masters)
-    for (name, rounded), copy_of_it in zip(
-        model.named_parameters(), full.parameters(), strict=True
-    ):
+    for (name, rounded), own in zip(model.named_parameters(), full.parameters(), strict=True):
         exact = None if rounded.requires_grad else frozen.get(name)
         if exact is not None and torch.equal(exact.to(rounded), rounded):
-            copy_of_it.data = exact
+            own.data = exact
     return full.state_dict()
 
 

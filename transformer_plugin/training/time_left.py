@@ -47,9 +47,9 @@ class TimeLeft:
     def hours(self, update: int) -> float | None:
         """The estimate after ``update``; None after the first update, and without any limit."""
         max_update, max_epoch = self._limits
-        frequencies = (of_epoch(self._update_freq, epoch) for epoch in range(1, max_epoch + 1))
-        updates = sum(-(-self.batches_per_epoch // frequency) for frequency in frequencies)
-        limits = [limit for limit in (max_update, updates) if limit > 0]
+        in_epochs = [-(-self.batches_per_epoch // frequency) for frequency in self._update_freq]
+        later = max(0, max_epoch - len(in_epochs)) * in_epochs[-1]
+        limits = [limit for limit in (max_update, sum(in_epochs[:max_epoch]) + later) if limit > 0]
         if self._first is None:
             self._first = update, self._clock()
         first, since = self._first
