@@ -83,9 +83,8 @@ class VaswaniCrossEntropy(FairseqCriterion):
         """
         plain = _unwrapped(model)
         is_ours = isinstance(plain, VaswaniTransformer)
-        has_features = is_ours and not _overrides_output(type(plain))
-        if getattr(model, "find_unused_parameters", False):  # DDP: it must see the output layer
-            has_features = False
+        in_forward = getattr(model, "find_unused_parameters", False)  # DDP looks at it alone
+        has_features = is_ours and not (in_forward or _overrides_output(type(plain)))
         features, project, target = (self._features if has_features else self._log_p)(model, sample)
         if reduce:
             loss, nll_loss, correct = smoothed_loss(features, project, target, self.epsilon)

@@ -56,7 +56,7 @@ def check_before_loading(generation: Mapping[str, Any], data: str, target: str) 
         raise Refusal(
             f"--lm-path: fairseq-generate looks for the language model's words in {words}/dict.txt:"
             f" cp {words}/dict.{target}.txt {words}/dict.txt (in a copy of the folder, if"
-            " recipes/prepare.sh made it: that step replaces only files that it knows)"
+            " recipes/prepare.sh made it: that step refuses a folder with other files)"
         )
     _check_replacement_file(generation)
 

@@ -7,11 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 
-def of_epoch(values: Sequence[int], epoch: int) -> int:
-    """The value of an epoch, from 1; the last value is that of all later ones, too."""
-    return values[min(epoch, len(values)) - 1]
-
-
 class TimeLeft:
     """The hours to the last update, from the mean speed since this process's first update. The mean
     includes validation and saving.
@@ -20,7 +15,7 @@ class TimeLeft:
         max_update: updates of the whole run; 0: no limit.
         max_epoch: epochs of the whole run; 0: no limit.
         clock: returns seconds.
-        update_freq: batches in an update, for each epoch; see ``of_epoch``.
+        update_freq: batches in an update of each epoch; the last number holds for all later ones.
 
     Attributes:
         batches_per_epoch: of one process; to be set before ``hours`` is called.

@@ -33,7 +33,7 @@ from .rollback import check_resumes, roll_back, wider_precision
 from .run_lock import hold_lock
 from .same_run import continues_itself, has_same_loss
 from .task_state import load_task_state
-from .time_left import TimeLeft, of_epoch
+from .time_left import TimeLeft
 from .update_size import log_mean_update
 
 logger = logging.getLogger(__name__)
@@ -145,9 +145,9 @@ class SafeTrainer(Trainer):
         self._time_left.batches_per_epoch = len(batches)
         if not self._logged_update_size and self.data_parallel_rank == 0:
             self._logged_update_size = True
-            frequency = of_epoch(self.cfg.optimization.update_freq, epoch)
-            workers, arch = self.data_parallel_world_size, str(self.cfg.model._name)
-            log_mean_update(self.get_model(), batches, workers * frequency, arch)
+            frequencies = self.cfg.optimization.update_freq
+            per_update = self.data_parallel_world_size * frequencies[:epoch][-1]
+            log_mean_update(self.get_model(), batches, per_update, str(self.cfg.model._name))
         return batches
 
     def clip_grad_norm(self, clip_norm: float) -> Tensor:

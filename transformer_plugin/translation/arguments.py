@@ -44,7 +44,7 @@ def add_search_arguments(
 ) -> None:
     """Adds the options of the search; ``longer`` says what happens to a line that is too long."""
     parser.add_argument(
-        "--beam", type=int, default=4, help="hypotheses of a sentence (default %(default)s)"
+        "--beam", type=int, default=4, help="hypotheses kept at each step (default %(default)s)"
     )
     parser.add_argument(
         "--lenpen",
