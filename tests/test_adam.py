@@ -25,7 +25,7 @@ def update(optimizer, params, steps, seed=1):
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):
         for p in params:
-            p.grad = torch.randn(p.shape, generator=generator, dtype=F64) * 1e-2
+            p.grad = (torch.randn(p.shape, generator=generator, dtype=F64) * 1e-2).to(p.dtype)
         optimizer.step()
 
 
@@ -80,8 +80,7 @@ def test_state_of_one_goes_on_in_the_other(first, second):
 
 
 def config(**fields):
-    fixed = {"lr": [1e-3], "memory_efficient_fp16": False, "memory_efficient_bf16": False}
-    return OmegaConf.create(vars(VaswaniAdamConfig()) | fixed | fields)
+    return OmegaConf.create(vars(VaswaniAdamConfig()) | {"lr": [1e-3]} | fields)
 
 
 def test_defaults_are_the_papers():
@@ -89,10 +88,19 @@ def test_defaults_are_the_papers():
     assert (tuple(group["betas"]), group["eps"], group["weight_decay"]) == ((0.9, 0.98), 1e-9, 0)
 
 
-def test_half_precision_weights_take_the_plain_step():
-    assert isinstance(
-        VaswaniAdam(config(memory_efficient_fp16=True), parameters()).optimizer, StockAdam
-    )
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_weights_are_updated_as_by_fairseq(dtype):
+    """In float32, with state in float32; then rounded."""
+    ours, stock = ([torch.nn.Parameter(p.to(dtype)) for p in parameters()] for _ in range(2))
+    mine, theirs = Adam(ours, **NUMBERS), StockAdam(stock, **NUMBERS)
+    for optimizer, params in ((mine, ours), (theirs, stock)):
+        update(optimizer, params, 20)
+    for a, b in zip(ours, stock, strict=True):
+        torch.testing.assert_close(a, b, atol=0, rtol=torch.finfo(dtype).eps)
+        for moment in ("exp_avg", "exp_avg_sq"):
+            found, expected = mine.state[a][moment], theirs.state[b][moment]
+            assert found.dtype == expected.dtype == torch.float32
+            torch.testing.assert_close(found, expected, atol=1e-9, rtol=1e-6)
 
 
 def test_a_weight_without_a_gradient_stays_and_counts_its_own_updates():

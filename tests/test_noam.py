@@ -9,7 +9,7 @@ from transformer_plugin.noam import NoamConfig, NoamSchedule
 
 
 def schedule(**fields) -> NoamSchedule:
-    adam = VaswaniAdamConfig(memory_efficient_fp16=False, memory_efficient_bf16=False, lr=[1.0])
+    adam = VaswaniAdamConfig(lr=[1.0])
     optimizer = VaswaniAdam(adam, [torch.nn.Parameter(torch.zeros(1))])
     numbers = {"warmup_updates": 4000, "lr": [1.0], "d_model": 512, "noam_d_model": None}
     return NoamSchedule(OmegaConf.create(numbers | fields), optimizer)

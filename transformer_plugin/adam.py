@@ -7,7 +7,6 @@ from typing import Any
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.optim import FairseqOptimizer, register_optimizer
-from fairseq.optim.adam import Adam as PlainAdam
 from fairseq.optim.adam import FairseqAdam
 from omegaconf import II, OmegaConf
 
@@ -27,8 +26,6 @@ class VaswaniAdamConfig(FairseqDataclass):
     )
     weight_decay: float = field(default=0.0, metadata={"help": "decoupled; none in the paper"})
     lr: list[float] = II("optimization.lr")
-    memory_efficient_fp16: bool = II("common.memory_efficient_fp16")
-    memory_efficient_bf16: bool = II("common.memory_efficient_bf16")
 
 
 @register_optimizer("vaswani_adam", dataclass=VaswaniAdamConfig)
@@ -36,6 +33,7 @@ class VaswaniAdam(FairseqOptimizer):
     """Adam (section 5.3). Its state and that of fairseq's ``adam`` are interchangeable."""
 
     supports_flat_params = True  # --fp16 keeps the weights in one vector
+    supports_memory_efficient_fp16 = True  # and bf16: no float32 copy of the weights
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -44,9 +42,7 @@ class VaswaniAdam(FairseqOptimizer):
 
     def __init__(self, cfg: VaswaniAdamConfig, params: Iterable[Any]) -> None:
         super().__init__(OmegaConf.structured(cfg) if is_dataclass(cfg) else cfg)
-        half_weights = cfg.memory_efficient_fp16 or cfg.memory_efficient_bf16
-        implementation = PlainAdam if half_weights else Adam  # float32 state, one weight at a time
-        self._optimizer = implementation(params, **self.optimizer_config)
+        self._optimizer = Adam(params, **self.optimizer_config)
 
     @property
     def optimizer_config(self) -> dict[str, Any]:

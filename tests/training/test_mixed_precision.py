@@ -2,7 +2,6 @@
 
 import copy
 import math
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformer_plugin.adam import VaswaniAdamConfig
 from transformer_plugin.modules.adam import adam_update
 from transformer_plugin.refusal import Refusal
-from transformer_plugin.training.master_weights import master_weights, set_master_weights
+from transformer_plugin.training.master_weights import master_weights
 from transformer_plugin.training.mixed_precision import (
     FlatFP16Optimizer,
     FP16Optimizer,
@@ -22,14 +21,12 @@ from transformer_plugin.training.mixed_precision import (
 )
 
 SIZES = [(40, 30), (7,), (300,), (11, 13)]
-MODEL = torch.nn.ParameterList(torch.zeros(size) for size in SIZES)
 
 
 def configuration(**changes):
     optimizer = {
         **vars(VaswaniAdamConfig()),
         **{"_name": "vaswani_adam", "lr": [0.01], "weight_decay": 0.01},
-        **{"memory_efficient_fp16": False, "memory_efficient_bf16": False},
     }
     cfg = {
         "common": {"bf16": True, "fp16_scale_window": 1, "fp16_no_flatten_grads": False},
@@ -57,18 +54,6 @@ def build_parameters():
     return build
 
 
-@pytest.mark.parametrize("flat", [True, False])
-def test_masters_are_the_models_where_a_criterion_has_parameters_too(flat):
-    model = torch.nn.Linear(3, 2)
-    weights = [torch.rand(2, 3), torch.rand(2), torch.rand(4)]  # the last are the criterion's
-    masters = [torch.nn.Parameter(weight) for weight in weights]
-    if flat:
-        masters = {0: torch.nn.Parameter(torch.cat([weight.flatten() for weight in weights]))}
-    found = master_weights(SimpleNamespace(fp32_params=masters), model)
-    assert all(map(torch.equal, found, weights[:2])) and len(found) == 2
-    set_master_weights(SimpleNamespace(fp32_params=masters), model, [w + 1 for w in found])
-
-
 def updates(optimizer, params, number, seed=1, clip=0.0):
     """Norms of the gradients of so many updates."""
     generator = torch.Generator().manual_seed(seed)
@@ -86,7 +71,7 @@ def updates(optimizer, params, number, seed=1, clip=0.0):
 
 
 def assert_equal(ours, stock):
-    weights = (master_weights(optimizer, MODEL) for optimizer in (ours, stock))
+    weights = (master_weights(optimizer).values() for optimizer in (ours, stock))
     for mine, theirs in zip(*weights, strict=True):
         torch.testing.assert_close(mine, theirs, atol=1e-7, rtol=1e-6)
     for mine, theirs in zip(ours.fp16_params, stock.fp16_params, strict=True):
@@ -125,7 +110,7 @@ def test_an_update_of_many_numbers_is_adams_formula(kernels):
         m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g**2
         rate = 0.01 * math.sqrt(1 - beta2**step) / (1 - beta1**step)
         w = w * (1 - 0.01 * 0.01) - rate * m / (v.sqrt() + 1e-9)
-        (exact,) = master_weights(optimizer, MODEL)
+        (exact,) = master_weights(optimizer).values()
         torch.testing.assert_close(exact.double(), w, atol=1e-6, rtol=1e-6)
         assert parameter.equal(exact.bfloat16())
 
@@ -140,7 +125,7 @@ def test_the_state_of_one_goes_on_in_the_other(build_parameters, first, second):
     updates(before, before.fp16_params, 3)
     after = second.build_optimizer(configuration(), build_parameters())
     after.load_state_dict(copy.deepcopy(before.state_dict()))
-    set_master_weights(after, MODEL, master_weights(before, MODEL))
+    torch._foreach_copy_(*(list(master_weights(each).values()) for each in (after, before)))
     for optimizer in (straight, after):
         updates(optimizer, optimizer.fp16_params, 3, seed=2)
     assert_equal(after, straight)

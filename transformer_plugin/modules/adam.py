@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .operation import operation
 
+_HALF_PRECISION = (torch.float16, torch.bfloat16)
 _PART = 1 << 20  # elements of a gradient that torch copies to float32 at a time, for the norm
 
 
@@ -75,7 +76,8 @@ def adam_update(parameters: list[AdamTensors], options: AdamOptions) -> None:
 
 
 class Adam(torch.optim.Optimizer):
-    """``adam_update`` of all parameters, with gradients in float32 or half precision.
+    """``adam_update`` of all parameters, with gradients in float32 or half precision. A weight in
+    half precision is updated in float32, and rounded.
 
     It has the state of fairseq's Adam: ``step``, ``exp_avg`` (m) and ``exp_avg_sq`` (v).
 
@@ -121,26 +123,32 @@ class Adam(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
+            rest = (group["lr"], *group["betas"], group["eps"], group["weight_decay"], factor)
             by_step: dict[int, list[AdamTensors]] = defaultdict(list)
             for weight in group["params"]:
                 copy = None if rounded is None else rounded[weight]
                 gradient = weight.grad if copy is None else _gradient(copy)
-                if gradient is not None:
-                    state = self._state(weight)
-                    state["step"] = int(state["step"]) + 1
-                    tensors = (weight, gradient, state["exp_avg"], state["exp_avg_sq"], copy)
-                    by_step[state["step"]].append(AdamTensors(*tensors))
+                if gradient is None:
+                    continue
+                state = self._state(weight)
+                state["step"] = int(state["step"]) + 1
+                moments = state["exp_avg"], state["exp_avg_sq"]
+                if weight.dtype in _HALF_PRECISION:  # one at a time, to save memory
+                    tensors = AdamTensors(weight.float(), gradient, *moments, weight)
+                    adam_update([tensors], AdamOptions(state["step"], *rest))
+                else:
+                    by_step[state["step"]].append(AdamTensors(weight, gradient, *moments, copy))
             for step, tensors_of_step in by_step.items():
-                rest = (*group["betas"], group["eps"], group["weight_decay"], factor)
-                adam_update(tensors_of_step, AdamOptions(step, group["lr"], *rest))
+                adam_update(tensors_of_step, AdamOptions(step, *rest))
         return loss
 
     def _state(self, weight: Tensor) -> dict[str, Any]:
         state: dict[str, Any] = self.state[weight]
         if not state:
             state["step"] = 0
-            state["exp_avg"] = torch.zeros_like(weight)
-            state["exp_avg_sq"] = torch.zeros_like(weight)
+            dtype = torch.promote_types(weight.dtype, torch.float32)
+            state["exp_avg"] = torch.zeros_like(weight, dtype=dtype)
+            state["exp_avg_sq"] = torch.zeros_like(weight, dtype=dtype)
         return state
 
 

@@ -6,11 +6,10 @@ averages would be computed from rounded weights.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import torch
 from fairseq.distributed import utils as distributed_utils
 from fairseq.trainer import Trainer
 from torch import Tensor, nn
@@ -18,85 +17,94 @@ from torch import Tensor, nn
 from ..checkpoints.safe_loading import load
 
 
-def master_weights(optimizer: Any, model: nn.Module) -> list[Tensor]:
-    """The float32 weights of each trained parameter, the optimizer's own or views of them; empty if
-    the model is trained in float32.
+def master_weights(optimizer: Any) -> dict[Tensor, Tensor]:
+    """Maps each parameter that is trained in half precision to its float32 weight, which is the
+    optimizer's own or a view of it. Empty if the model is trained in float32.
 
     Args:
         optimizer: the optimizer of fairseq's trainer.
     """
     masters = getattr(optimizer, "fp32_params", [])
-    shapes = [p.shape for p in _trained(model)]
-    if not isinstance(masters, dict):  # those of a criterion follow the model's
-        return [master.data for master in masters[: len(shapes)]]
-    (flat,) = masters.values()  # all weights in one vector, on one device
-    sizes = [shape.numel() for shape in shapes]
-    parts = flat.data[: sum(sizes)].split(sizes)
-    return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
-
-
-def set_master_weights(optimizer: Any, model: nn.Module, weights: list[Tensor]) -> None:
-    """Copies ``weights`` to the tensors that ``master_weights`` returns."""
-    for master, weight in zip(master_weights(optimizer, model), weights, strict=True):
-        master.copy_(weight)
+    parameters: list[nn.Parameter] = getattr(optimizer, "fp16_params", [])
+    if isinstance(masters, dict):  # all weights in one vector, on one device
+        (flat,) = masters.values()
+        parts = flat.data.split([p.numel() for p in parameters])
+        masters = [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]
+    return {p: master.data for p, master in zip(parameters, masters, strict=True)}
 
 
 def restore_master_weights(trainer: Trainer, filename: str) -> dict[str, Tensor]:
-    """Copies the weights of a checkpoint to the master weights of all processes.
+    """Copies the weights of a checkpoint, which the model has loaded, to the master weights of all
+    processes.
 
     Returns:
         In the process that saves, the float32 values of parameters that are not trained.
     """
-    model = trainer.get_model()
-    masters = master_weights(trainer.optimizer, model)
+    masters = master_weights(trainer.optimizer)
     frozen: dict[str, Tensor] = {}
     if masters and trainer.data_parallel_rank == 0:
-        masters, frozen = weights_in(model, load(filename, mmap=True)["model"])
+        state = load(filename, mmap=True)["model"]
+        frozen = load_full_state(trainer.get_model(), masters, state)
     if trainer.data_parallel_world_size > 1:
-        for master in masters:
+        for master in masters.values():
             distributed_utils.broadcast(master, 0, trainer.data_parallel_process_group)
-    set_master_weights(trainer.optimizer, model, masters)
     return frozen
 
 
 def full_state(
-    model: nn.Module, masters: list[Tensor], frozen: Mapping[str, Tensor]
+    model: nn.Module, masters: Mapping[Tensor, Tensor], frozen: Mapping[str, Tensor]
 ) -> dict[str, Any]:
-    """``model.state_dict()`` with the master weights in place of the rounded ones.
+    """``model.state_dict()`` in float32, with the master weights in place of the rounded ones.
 
     Args:
+        masters: see ``master_weights``.
         frozen: see ``restore_master_weights``; each is used while the parameter is its rounded
             value.
     """
-    full = _in_float32(model, masters)
-    for (name, rounded), own in zip(model.named_parameters(), full.parameters(), strict=True):
-        exact = None if rounded.requires_grad else frozen.get(name)
-        if exact is not None and torch.equal(exact.to(rounded), rounded):
-            own.data = exact
-    return full.state_dict()
+    values = dict(masters)
+    for name, rounded in model.named_parameters():
+        exact = frozen.get(name)
+        if rounded not in values and exact is not None and exact.to(rounded).equal(rounded):
+            values[rounded] = exact
+    with _parameters_replaced(model, values):
+        state: dict[str, Any] = model.state_dict()
+    for name, value in state.items():
+        if isinstance(value, Tensor) and value.is_floating_point():
+            state[name] = value.float()
+    return state
 
 
-def weights_in(model: nn.Module, state: dict[str, Any]) -> tuple[list[Tensor], dict[str, Tensor]]:
-    """The master weights in a state dict of ``full_state``, and the other parameters by name."""
-    weights = [torch.empty_like(p, dtype=torch.float32) for p in _trained(model)]
-    full = _in_float32(model, weights)
-    full.load_state_dict(state)
-    return weights, {name: p.data for name, p in full.named_parameters() if not p.requires_grad}
+def load_full_state(
+    model: nn.Module, masters: Mapping[Tensor, Tensor], state: dict[str, Any]
+) -> dict[str, Tensor]:
+    """Copies a state dict of ``full_state`` to the master weights. Those that it lacks become what
+    the model has.
 
-
-def _in_float32(model: nn.Module, weights: list[Tensor]) -> nn.Module:
-    """A copy of the model whose trained parameters are these tensors.
-
-    Tensors computed from parameters, such as weight norm's ``weight``, are detached for deepcopy.
+    Returns:
+        The other parameters in float32, by name.
     """
-    parameters = zip(_trained(model), weights, strict=True)
-    instead: dict[int, Tensor] = {id(p): nn.Parameter(w.detach()) for p, w in parameters}
-    for module in model.modules():
-        for value in vars(module).values():
-            if isinstance(value, Tensor) and not value.is_leaf:
-                instead[id(value)] = value.detach()
-    return copy.deepcopy(model, instead).float()
+    for rounded, master in masters.items():
+        master.copy_(rounded.detach())
+    others: dict[Tensor, Tensor] = {
+        p: p.detach().float() for p in model.parameters() if p not in masters
+    }
+    with _parameters_replaced(model, {**masters, **others}):
+        model.load_state_dict(state)
+    return {name: others[p] for name, p in model.named_parameters() if p in others}
 
 
-def _trained(model: nn.Module) -> list[nn.Parameter]:
-    return [p for p in model.parameters() if p.requires_grad]
+@contextlib.contextmanager
+def _parameters_replaced(model: nn.Module, values: Mapping[Tensor, Tensor]) -> Iterator[None]:
+    """Context in which the modules have these tensors instead of their parameters. The parameters
+    themselves do not change: hooks on their gradients, which DDP has, would be lost."""
+    tables = [module._parameters for module in model.modules()]
+    before = [dict(table) for table in tables]
+    try:
+        for table in tables:
+            for name, parameter in table.items():
+                if parameter is not None and parameter in values:
+                    table[name] = values[parameter]  # type: ignore[assignment]
+        yield
+    finally:
+        for table, own in zip(tables, before, strict=True):
+            table.update(own)

@@ -129,13 +129,12 @@ class SafeTrainer(Trainer):
     def state_dict(self) -> dict[str, Any]:
         """The contents of a checkpoint, with float32 weights if the optimizer has them."""
         state = super().state_dict()
-        if master_weights(self.optimizer, self.get_model()):
+        if master_weights(self.optimizer):
             state["model"] = self._full_state()
         return state
 
     def _full_state(self) -> dict[str, Any]:
-        model = self.get_model()
-        masters = master_weights(self.optimizer, model)
+        model, masters = self.get_model(), master_weights(self.optimizer)
         return full_state(model, masters, self._frozen) if masters else model.state_dict()
 
     def get_train_iterator(self, epoch: int, *rest: Any, **options: Any) -> Any:

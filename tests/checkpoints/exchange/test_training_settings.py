@@ -30,7 +30,6 @@ def test_stocks_schedule_is_noams_one_update_later(chosen, width):
     section = training_sections(ours, "stock")["lr_scheduler"]
     numbers = SimpleNamespace(**{k: v for k, v in section.items() if k != "_name"})
     adam = SimpleNamespace(adam_betas="(0.9, 0.98)", adam_eps=1e-9, weight_decay=0.0, lr=[1.0])
-    adam.memory_efficient_fp16 = adam.memory_efficient_bf16 = False
     optimizer = VaswaniAdam(adam, [torch.nn.Parameter(torch.zeros(1))])
     schedule = InverseSquareRootSchedule(numbers, optimizer)
     for finished in (1, 20, 39, 40, 41, 500):

@@ -62,8 +62,7 @@ def training_sections(cfg: dict[str, Any], to: str) -> dict[str, Section]:
             kept = _only(old["optimizer"], "adam_betas", "adam_eps", "weight_decay", "lr")
             if "adam_betas" in kept:  # a list where the run had stock's default
                 kept["adam_betas"] = str(kept["adam_betas"]).translate(_AS_TUPLE)
-            half = {"memory_efficient_fp16": False, "memory_efficient_bf16": False}
-            sections["optimizer"] = {**half, **kept, "_name": "vaswani_adam"}
+            sections["optimizer"] = {**kept, "_name": "vaswani_adam"}
     return sections
 
 

@@ -1,0 +1,108 @@
+"""Float32 weights of training in half precision, in checkpoints of models that a user changes."""
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from trainers import build_trainer
+
+from transformer_plugin.training.master_weights import full_state, load_full_state, master_weights
+
+
+class Lenient(nn.Sequential):
+    """Loads a base that lacks the layers which were added."""
+
+    def load_state_dict(self, state, strict=True):
+        return super().load_state_dict(state, strict=False)
+
+
+def rounded_and_exact(*layers):
+    """A model in bf16, and the float32 weight of each of its parameters."""
+    torch.manual_seed(0)
+    model = Lenient(*layers).bfloat16()
+    return model, {p: p.detach().float() + 1e-4 for p in model.parameters()}
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_masters_are_the_models_where_a_criterion_has_parameters_too(flat):
+    model, criterions = nn.Linear(3, 2), nn.Parameter(torch.rand(4))
+    weights = [torch.rand(2, 3), torch.rand(2), torch.rand(4)]
+    masters = [nn.Parameter(weight) for weight in weights]
+    if flat:
+        masters = {0: nn.Parameter(torch.cat([weight.flatten() for weight in weights]))}
+    parameters = [*model.parameters(), criterions]
+    optimizer = SimpleNamespace(fp16_params=parameters, fp32_params=masters)
+    found = master_weights(optimizer)
+    assert all(map(torch.equal, found.values(), weights)) and list(found) == parameters
+    found[model.bias].zero_()  # the optimizer's own, or a view of it
+    assert master_weights(optimizer)[model.bias].eq(0).all()
+
+
+def test_what_a_base_lacks_keeps_its_initial_values():
+    model, masters = rounded_and_exact(nn.Linear(4, 4), nn.Linear(4, 4))
+    state = {"0.weight": torch.full((4, 4), 1.001), "0.bias": torch.zeros(4)}
+    load_full_state(model, masters, state)
+    assert masters[model[0].weight].eq(torch.tensor(1.001)).all()
+    assert masters[model[1].weight].equal(model[1].weight.float())
+
+
+def test_a_model_that_holds_results_and_locks_is_saved():
+    model, masters = rounded_and_exact(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    model.results = [model[0](torch.ones(1, 4).bfloat16())]
+    model.generator = (number for number in range(3))  # which nobody can copy
+    state = full_state(model, masters, {})
+    assert state["0.weight"].data_ptr() == masters[model[0].weight].data_ptr()
+    assert all(t.dtype != torch.bfloat16 for t in state.values())
+    assert model[0].weight.dtype == model[1].running_mean.dtype == torch.bfloat16
+
+
+def test_gradient_hooks_survive():
+    """DDP reduces gradients in hooks of this kind."""
+    model, masters = rounded_and_exact(nn.Linear(4, 4))
+    seen = []
+    for parameter in model.parameters():
+        node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+        node.register_hook(lambda *_: seen.append(1))
+        parameter.node = node  # which DDP keeps alive
+    load_full_state(model, masters, full_state(model, masters, {}))
+    model(torch.ones(1, 4).bfloat16()).sum().backward()
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_the_model_is_as_before_after_an_error(error):
+    model, masters = rounded_and_exact(nn.Linear(4, 4))
+    before = dict(model.named_parameters())
+
+    def fail(*_):
+        raise error
+
+    model.register_state_dict_pre_hook(fail)
+    with pytest.raises(error):
+        full_state(model, masters, {})
+    assert all(p is before[name] for name, p in model.named_parameters())
+
+
+def test_tied_parameters_stay_tied():
+    model, masters = rounded_and_exact(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False))
+    model[1].weight = model[0].weight
+    state = full_state(model, masters, {})
+    assert state["0.weight"].data_ptr() == state["1.weight"].data_ptr()
+
+
+def test_parameters_frozen_during_training_are_saved_under_their_own_names(tmp_path):
+    trainer, (batch, *_) = build_trainer(tmp_path, "--bf16")
+    trainer.train_step([batch])
+    model = trainer.get_model()
+    model.encoder.layers[0].requires_grad_(False)
+    trainer.train_step([batch])
+    expected = copy.deepcopy(model).float().state_dict()
+    trainer.consolidate_optimizer()
+    found = trainer.state_dict()["model"]
+    assert found.keys() == expected.keys()
+    for name, tensor in found.items():
+        torch.testing.assert_close(tensor, expected[name], atol=1e-6, rtol=2**-8)
+    exact = master_weights(trainer.optimizer)[model.encoder.layers[0].feed_forward.inner.weight]
+    assert found["encoder.layers.0.fc1.weight"].equal(exact)
