@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # generate.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-generate]
 # Translates the test set by beam search.
-# CHECKPOINT names another checkpoint than the averaged one.
+# CHECKPOINT names another checkpoint than the averaged one, or several of an ensemble: A.pt:B.pt.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
@@ -29,8 +29,9 @@ if ((gpus)); then
     esac
 fi
 
-stage generate --output "$RUN_DIR/generate.log" --input "$CHECKPOINT" --input "$DATA_DIR/data-bin" \
-    --input "$REPO/transformer_plugin/modules" --input "$REPO/transformer_plugin/search" \
+IFS=: read -r -a checkpoints <<< "$CHECKPOINT"
+stage generate --output "$RUN_DIR/generate.log" "${checkpoints[@]/#/--input=}" \
+    --input "$DATA_DIR/data-bin" --input "$REPO/transformer_plugin/modules" --input "$REPO/transformer_plugin/search" \
     --stdout "$RUN_DIR/generate.log" --about "the $EVALUATE set, beam $BEAM" \
     "${exactness[@]}" -- fairseq-generate "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \

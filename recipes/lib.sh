@@ -130,6 +130,10 @@ find_base() {
     local kind=sentencepiece
     BASE=$(realpath -ms "$BASE")
     [[ -n $BASE_DATA ]] || BASE_DATA=$(dirname "$(dirname "$BASE")")
+    if [[ ! $SCRIPT =~ ^(run|prepare|train)\.sh$ ]]; then  # the model is there; BASE may be gone
+        [[ ! -e $DATA_DIR/subwords/joint.codes ]] || : "${SUBWORDS:=moses-bpe}"
+        return 0
+    fi
     if [[ ! -f $BASE ]]; then
         [[ $DRY_RUN != 1 ]] || return 0  # it may be trained first
         die "BASE is '$BASE': no such checkpoint"

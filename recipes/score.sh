@@ -17,9 +17,15 @@ if [[ -n ${TREEBANK:-} ]]; then
     return 0  # to run.sh
 fi
 
+prepared=0 report=$DATA_DIR/clean/report.json
+! grep -qs '"lowercase": true' "$report" || prepared=1
+[[ ! -e $report || $prepared == "$LOWERCASE" || " ${PLAN[*]-} " == *" prepare "* ]] ||
+    die "LOWERCASE is $LOWERCASE, but $DATA_DIR was prepared with LOWERCASE=$prepared: give that"
+
 raw=$DATA_DIR/raw/$EVALUATE
-if [[ -e $DATA_DIR/clean/$EVALUATE.raw.$TARGET ]] || { [[ $EVALUATE == valid && -z ${TRAIN:-} ]] &&
-    grep -qs '"every"' "$REPO/data-prep/corpora/$CORPUS.json"; }; then
+if [[ -z ${TRAIN:-} ]] && { [[ -e $DATA_DIR/clean/$EVALUATE.raw.$TARGET ]] ||
+    { [[ $EVALUATE == valid ]] &&
+        grep -qs '"every"' "$REPO/data-prep/corpora/$CORPUS.json" "$CORPUS"; }; }; then
     raw=$DATA_DIR/clean/$EVALUATE.raw  # held out of train
 fi
 flags=()

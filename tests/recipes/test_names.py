@@ -87,6 +87,12 @@ def test_a_switch_is_0_or_1(variable, verb):
     assert line == f"{verb}.sh: {variable} is 'no': expected 0 or 1"
 
 
+def test_a_machine_beyond_the_last_is_refused():
+    """It would train without a lock, a log or a record, which machine 0 writes."""
+    line = refused("train", "toy", NODE_RANK="1")
+    assert line == "train.sh: NODE_RANK is 1 and NODES is 1: ranks count from 0"
+
+
 @pytest.mark.parametrize("verb", ["run", "generate"])
 def test_a_recipe_refuses_a_misspelt_variable(verb):
     assert "did you mean GPUS?" in refused(verb, "toy", "--dry-run", GPU="2")
