@@ -24,7 +24,8 @@ def data(tmp_path):
 
 def test_files_count_by_name_and_contents(data, tmp_path):
     (tmp_path / "one").write_bytes(b"3")
-    for name in ("tool.log", ".hidden", "half.partial"):
+    (data / ".ipynb_checkpoints").mkdir()
+    for name in ("tool.log", ".hidden", "half.partial", ".ipynb_checkpoints/b"):
         (data / name).write_bytes(b"does not count")
     expected = {"data/b": sha256(b"1"), "data/below/a": sha256(b"2"), "one": sha256(b"3")}
     assert checksums([data, tmp_path / "one"]) == expected

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..files import atomic_write, checksum
 
-IGNORED = (".*", "*.log", "*.partial", "*.pyc")  # files that may change without changing the result
+IGNORED = (".*", "*.log", "*.partial", "*.pyc")  # files and folders that do not affect the result
 
 
 class DoneFile:
@@ -179,16 +179,18 @@ def checksums(paths: Iterable[Path], ignored: Sequence[str] = ()) -> dict[str, s
 def _files(
     folder: Path, ignored: Sequence[str], above: tuple[tuple[int, int], ...] = ()
 ) -> Iterator[Path]:
-    """The files of a folder at any depth, except ``IGNORED`` and ``ignored``. A link to a folder
-    above it is not followed."""
+    """The files of a folder at any depth, except those of ``IGNORED`` and ``ignored``. A link to a
+    folder above it is not followed."""
     status = folder.stat()
     this = (status.st_dev, status.st_ino)
     if this in above:
         return
     for path in folder.iterdir():
+        if _matches(path, IGNORED):
+            continue
         if path.is_dir():
             yield from _files(path, ignored, (*above, this))
-        elif not _matches(path, (*IGNORED, *ignored)):
+        elif not _matches(path, ignored):
             if not path.exists():
                 raise FileNotFoundError(f"{path} is a link to a file that does not exist")
             yield path
