@@ -17,7 +17,7 @@ from steps.dependants import check_dependants
 from steps.errors import BadInput
 from transformer_plugin.files import atomic_folder, remove_unfinished, shown_path
 from transformer_plugin.lock import DATA_LOCK, file_lock
-from transformer_plugin.runs.done_file import DoneFile
+from transformer_plugin.runs.done_file import DoneFile, is_ignored
 
 PATIENCE = 2.0  # seconds for the worker processes of a step that was killed
 
@@ -101,5 +101,5 @@ def _is_done(done_file: DoneFile, target: Path) -> bool:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files of a step's output; logs may change."""
-    return [path for path in folder.iterdir() if path.is_file() and path.suffix != ".log"]
+    """The files of a step's output; logs and hidden files may change."""
+    return [path for path in folder.iterdir() if path.is_file() and not is_ignored(path)]

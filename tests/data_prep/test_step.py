@@ -57,10 +57,18 @@ def test_a_run_directory_may_move(copy_step, tmp_path):
     run_step(output, [source], {}, lambda folder: pytest.fail("was done already"))
 
 
-def test_a_log_may_change(copy_step, tmp_path):
+@pytest.mark.parametrize("name", ["tool.log", ".copy.txt.swp"])
+def test_logs_and_hidden_files_may_change(copy_step, tmp_path, name):
     copy_step()
-    (tmp_path / "run/out/tool.log").write_text("anything")
+    (tmp_path / "run/out" / name).write_text("anything")
     assert copy_step() == 1
+
+
+def test_a_hidden_file_is_not_removed_with_the_folder(copy_step, tmp_path):
+    copy_step(a=1)
+    (tmp_path / "run/out/.copy.txt.swp").write_text("unsaved work")
+    with pytest.raises(BadInput, match=r"out/\.copy\.txt\.swp was not written"):
+        copy_step(a=2)
 
 
 @pytest.mark.parametrize("error", [BadInput, KeyboardInterrupt, OSError])

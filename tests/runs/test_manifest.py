@@ -117,7 +117,9 @@ def test_one_that_is_none_is_kept_aside(log, tmp_path, contents, capsys):
 def test_data_of_other_tools_is_hashed_and_known_lines_are_not_counted_again(tmp_path):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw/train.en").write_text("a\nb\n")
+    (tmp_path / "raw/.train.en.swp").write_text("of an editor")
     found = data_facts(tmp_path, {})
+    assert found["raw"]["files"].keys() == {"train.en"}
     assert found["raw"]["files"]["train.en"]["lines"] == 2 and found["raw"]["settings"] is None
     known = json.loads(json.dumps(found))
     known["raw"]["files"]["train.en"]["lines"] = 77

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import checksum
-from .done_file import read_record
+from .done_file import is_ignored, read_record
 
 FOLDERS = ("raw", "clean", "subwords", "subwords-target", "data-bin")
 WITHOUT_LINES = {".bin", ".model", ".json", ".pt", ".gz"}
@@ -28,7 +28,7 @@ def data_facts(data: Path, before: dict[str, Any]) -> dict[str, Any]:
         record = read_record(data / ".done" / f"{folder.name}.json") or {}
         known = before.get(folder.name, {}).get("files", {})
         names = sorted(
-            path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".log"
+            path.name for path in folder.iterdir() if path.is_file() and not is_ignored(path)
         )
         found[folder.name] = {
             "settings": record.get("settings"),

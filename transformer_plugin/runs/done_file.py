@@ -69,7 +69,7 @@ class DoneFile:
 
     def _is_ignored(self, name: str) -> bool:
         """Whether a recorded file does not count any more: one in a folder, by its name."""
-        return "/" in name and _matches(Path(name), self._ignored)
+        return "/" in name and is_ignored(Path(name), self._ignored)
 
     def is_current(self, outputs: Iterable[Path]) -> bool:
         """Whether the stage made exactly these outputs from exactly these inputs and settings."""
@@ -186,15 +186,16 @@ def _files(
     if this in above:
         return
     for path in folder.iterdir():
-        if _matches(path, IGNORED):
+        if is_ignored(path):
             continue
         if path.is_dir():
             yield from _files(path, ignored, (*above, this))
-        elif not _matches(path, ignored):
+        elif not is_ignored(path, ignored):
             if not path.exists():
                 raise FileNotFoundError(f"{path} is a link to a file that does not exist")
             yield path
 
 
-def _matches(path: Path, patterns: Sequence[str]) -> bool:
+def is_ignored(path: Path, patterns: Sequence[str] = IGNORED) -> bool:
+    """Whether the name of a file or folder matches one of the patterns."""
     return any(fnmatchcase(path.name, pattern) for pattern in patterns)
