@@ -162,6 +162,18 @@ def test_a_training_without_a_record_of_its_settings_is_continued_but_not_record
         assert "train: there is no record of what it was started with; continuing from" in said
 
 
+def test_a_first_training_that_saved_but_did_not_copy_is_known(tmp_path):
+    """As when the disk fills before the first checkpoint has become the last one."""
+    tool = """mkdir -p $RUNS/toy/checkpoints; cd $RUNS/toy/checkpoints
+    [[ ! -e checkpoint1.pt ]] || exec touch checkpoint_last.pt
+    touch checkpoint1.pt; exit 1"""
+    env = recipes(tmp_path, fairseq_train=tool)
+    knobs = {name: env[name] for name in ("PATH", "RUNS")}
+    recipe("train.sh", "toy", status=1, **knobs)
+    assert "continuing" not in recipe("train.sh", "toy", **knobs).stderr
+    assert "already done" in recipe("train.sh", "toy", **knobs).stderr
+
+
 def test_of_many_changed_inputs_a_few_are_named(tmp_path):
     tool = "mkdir -p $RUNS/toy/checkpoints; touch $RUNS/toy/checkpoints/checkpoint_last.pt"
     env = recipes(tmp_path, fairseq_train=tool)

@@ -55,12 +55,19 @@ class Command:
         return self.stdout.with_name(f"{self.stdout.name}.stderr")
 
     @property
-    def continues(self) -> bool:
-        """Whether there is an output to continue from: training may have saved another checkpoint
-        and been killed before it was copied to the last one."""
+    def saved(self) -> list[Path]:
+        """What the command can continue from: its output, or the other checkpoints of a training
+        that ended before one of them was copied to the last one."""
         if not self.resumes or self.output is None:
-            return False
-        return self.output.exists() or any(self.output.parent.glob("checkpoint*[0-9].pt"))
+            return []
+        if self.output.exists():
+            return [self.output]
+        return sorted(self.output.parent.glob("checkpoint*[0-9].pt"))
+
+    @property
+    def continues(self) -> bool:
+        """Whether there is anything to continue from."""
+        return bool(self.saved)
 
     @property
     def line(self) -> str:

@@ -98,12 +98,13 @@ class Recipe:
         else:
             done_file.clear()
         remove_unfinished(last.output)
-        done_file.start([last.output] if last.continues else [])
+        done_file.start(last.saved)
         status = None
         try:
             status = self._run(commands)
         finally:
-            done_file.end([last.output], status == 0, lambda: self._record(commands, 0))
+            outputs = last.saved or [last.output]
+            done_file.end(outputs, status == 0, lambda: self._record(commands, 0))
         return status
 
     def _movable(self, command: Command) -> Command:
