@@ -86,6 +86,16 @@ def test_entries_are_added_and_the_same_is_not_said_twice(log, tmp_path):
     assert found[0]["hardware"]["cores"] > 0
 
 
+def test_a_preparation_is_recorded_again_only_if_the_data_has_changed(tmp_path, monkeypatch):
+    """Its steps were skipped, perhaps on another machine or after an update of the code."""
+    (tmp_path / "raw").mkdir()
+    for text, host in (("a", "one"), ("a", "two"), ("b", "three"), ("b", "four")):
+        (tmp_path / "raw/train.en").write_text(text)
+        monkeypatch.setattr(manifest, "hardware", lambda host=host: host)
+        manifest.add(tmp_path, tmp_path, "prepare", [f"fetch.py --output /{host}/raw"])
+    assert [entry["hardware"] for entry in entries(tmp_path, "prepare")] == ["one", "three"]
+
+
 def test_the_commit_is_known_if_another_user_owns_the_code(monkeypatch):
     own = machine.code()
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")

@@ -1,7 +1,8 @@
 """``manifest.json`` records every stage of a run: commands, versions, hardware and results.
 
-Each stage has a list of entries, one for each time that it ran. The last entry describes the files
-that are there now. Entries are never removed.
+Each stage has a list of entries, one for each time that it ran; ``prepare``, which skips its steps
+by itself, has one for each time that the data changed. The last entry describes the files that are
+there now. Entries are never removed.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ def now() -> str:
 
 
 def add(run: Path, data: Path, stage: str, commands: list[str], status: int = 0) -> None:
-    """Adds an entry, unless only its time differs from that of the stage's last one. The caller
-    holds the lock of the run's folder.
+    """Adds an entry, unless only its time differs from that of the stage's last one, or it is of
+    ``prepare`` and the data is the same. The caller holds the lock of the run's folder.
 
     Args:
         data: the folder with raw/, clean/, subwords/ and data-bin/.
@@ -91,10 +92,13 @@ def add(run: Path, data: Path, stage: str, commands: list[str], status: int = 0)
     manifest = read(path)
     entries = manifest["stages"].setdefault(stage, [])
     before = entries[-1] if entries else {}
+    results = facts(stage, run, data, before)
+    if stage == "prepare" and results["data"] == before.get("data"):
+        return
     entry = {
         **{"commands": commands, "status": status},
         **{"code": code(), "versions": versions(), "hardware": hardware()},
-        **facts(stage, run, data, before),
+        **results,
     }
     if entry != {name: value for name, value in before.items() if name != "finished"}:
         entries.append({"finished": now(), **entry})
