@@ -8,11 +8,13 @@ manifest's sizes and checksums.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,7 +22,7 @@ from sources.checksums import Expected, read_checksums
 from sources.download import download, first_that_works
 from steps.errors import BadInput
 from transformer_plugin.files import checksum
-from transformer_plugin.lock import file_lock
+from transformer_plugin.lock import LockedError, file_lock
 
 ADVICE = (
     "Try again, or set DATA_MIRROR to a folder that holds intact files (one that holds other "
@@ -87,7 +89,8 @@ def _local(base: str, name: str) -> Path:
 
 
 def _fetch_from(base: str, name: str, path: Path, expected: Expected) -> Path:
-    """The file `name` below `base`: in place if that is a folder, else downloaded to `path`."""
+    """The file `name` below `base`: in place if that is a folder, else downloaded to `path`, after
+    any other download to it has ended."""
     if base.startswith("file:"):
         local = _local(base, name)
         if not local.is_file():
@@ -100,7 +103,13 @@ def _fetch_from(base: str, name: str, path: Path, expected: Expected) -> Path:
         expected.report_unknown(local)
         return local
     path.parent.mkdir(parents=True, exist_ok=True)
-    with file_lock(path.with_name(f".{path.name}.lock"), f"the download of {path.name}"):
+    lock, holder = path.with_name(f".{path.name}.lock"), f"the download of {path.name}"
+    with ExitStack() as locks:
+        try:
+            locks.enter_context(file_lock(lock, holder, patience=0))
+        except LockedError as error:
+            print(f"[raw] waiting: {error}", file=sys.stderr)
+            locks.enter_context(file_lock(lock, holder, patience=math.inf))
         if path.is_file():
             try:
                 expected.check(path, str(path))

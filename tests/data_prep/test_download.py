@@ -6,12 +6,15 @@ import hashlib
 import http.server
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from sources import download
 from sources.checksums import Expected
+from sources.mirror import fetch_file
 from steps.errors import BadInput
+from transformer_plugin.lock import file_lock
 
 DATA = random.Random(3).randbytes(300_000)
 SHA256 = hashlib.sha256(DATA).hexdigest()
@@ -138,3 +141,18 @@ def test_a_file_that_is_not_there_is_not_asked_for_again(server, tmp_path):
     with pytest.raises(BadInput, match="Not Found"):
         download.download(server.address + "s", tmp_path / "f", KNOWN)
     assert len(server.asked) == 1
+
+
+def test_a_download_waits_for_another_of_the_same_file(server, tmp_path, capfd):
+    """Experiments that are started together on one corpus."""
+    address = server.address.removesuffix("file")
+    manifest = {"addresses": [address], "mirror_folder": "small", "files": {"file": {}}}
+    (tmp_path / "small").mkdir()
+    with ThreadPoolExecutor() as pool:
+        with file_lock(tmp_path / "small/.file.lock", "the first"):
+            found = pool.submit(fetch_file, manifest, "file", tmp_path)
+            while not (message := capfd.readouterr().err) and not found.done():
+                pass
+            assert message.startswith(f"[raw] waiting: {tmp_path}/small/.file.lock: locked by the ")
+            assert not found.done() and server.asked == []
+        assert found.result().read_bytes() == DATA and "waiting" not in capfd.readouterr().err
