@@ -97,8 +97,7 @@ load_experiment() {
         die "recipes/experiments/$1.sh is on $corpus, whatever CORPUS and TREEBANK are: for" \
             "$given_corpus write an experiment of its own (docs/language-pair.md)"
     DATA_DIR=$(realpath -ms "${DATA_DIR:=$RUN_DIR}")
-    [[ $RUN_DIR != *:* ]] || die "RUNS is '$RUNS': fairseq splits paths at a colon"
-    [[ $DATA_DIR != *:* ]] || die "DATA_DIR is '$DATA_DIR': fairseq splits paths at a colon"
+    usable_folders RUNS DATA_DIR
     [[ $SYSTEM == transformer ]] || RUN_DIR+="/$SYSTEM"
     : "${BASE:=}"       # checkpoint of another run: its model is fine-tuned (docs/fine-tuning.md)
     : "${BASE_DATA:=}"  # folder of its subwords/ and data-bin/; empty: that above its checkpoints/
@@ -166,6 +165,17 @@ whole_numbers() { expect '(0|[1-9][0-9]{0,14})' 'a whole number' "$@"; }
 switches() { expect '[01]' '0 or 1' "$@"; }
 decimals() { expect '-?([0-9]+\.?|[0-9]*\.[0-9]+)([eE][-+]?[0-9]+)?' 'a number' "$@"; }
 fractions() { expect '(0+\.?|0*\.[0-9]+)' 'a number from 0 to below 1' "$@"; }
+
+# usable_folders NAME...: stop unless fairseq can use the folders that these variables name.
+usable_folders() {
+    local name
+    for name in "$@"; do
+        [[ ${!name} != *:* ]] || die "$name is '${!name}': fairseq splits paths at a colon"
+        [[ ${!name} != *"\${"* ]] || die "$name is '${!name}': fairseq would replace \${...} in it"
+        iconv -f UTF-8 -t UTF-8 <<< "${!name}" &> /dev/null ||
+            die "$name is $(printf '%q' "${!name}"): expected UTF-8; rename the folder"
+    done
+}
 
 # positive NAME...: stop unless each of these variables is a whole number above 0.
 positive() {

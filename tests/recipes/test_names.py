@@ -4,6 +4,7 @@ import shutil
 import subprocess
 
 import pytest
+from dry_runs import recipe
 from recipe_environment import REPO, environment
 
 
@@ -78,6 +79,23 @@ def test_a_wrong_value_is_refused_before_the_data_is_prepared(variable, value, e
 def test_a_colon_in_a_folder_is_refused_before_anything_begins(variable):
     line = refused("run", "toy", "--dry-run", **{variable: "/a:b"})
     assert line == f"run.sh: {variable} is '/a:b': fairseq splits paths at a colon"
+
+
+@pytest.mark.parametrize("variable", ["RUNS", "DATA_DIR"])
+@pytest.mark.parametrize(
+    "folder, message",
+    [
+        ("/a${b}", "is '/a${b}': fairseq would replace ${...} in it"),
+        ("/caf\udce9", r"is $'/caf\351': expected UTF-8; rename the folder"),  # in Latin-1
+    ],
+)
+def test_a_folder_that_fairseq_cannot_use_is_refused(variable, folder, message):
+    assert refused("run", "toy", **{variable: folder}) == f"run.sh: {variable} {message}"
+
+
+def test_a_folder_may_have_other_letters_and_signs():
+    folder = "/ünï ☃/a$b/{c}"
+    assert folder in recipe("train.sh", "toy", "--dry-run", RUNS=folder).stdout
 
 
 @pytest.mark.parametrize("variable, verb", [("LOWERCASE", "prepare"), ("LOWERCASE", "score"),
