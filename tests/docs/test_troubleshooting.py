@@ -17,7 +17,10 @@ OTHERS = [  # where messages that are not ours come from
     Path(dataclasses.__file__),
     Path(torch.serialization.__file__),
     Path(torch.nn.modules.module.__file__),
-    *(Path(fairseq.__file__).parent / name for name in ("trainer.py", "checkpoint_utils.py")),
+    *(
+        Path(fairseq.__file__).parent / name
+        for name in ("trainer.py", "checkpoint_utils.py", "tasks/fairseq_task.py")
+    ),
 ]
 
 

@@ -1,6 +1,7 @@
 """What the screen shows of a command whose output goes to a log.
 
-Brief: the model, a bar, one line an epoch and the plugin's warnings. With VERBOSE=1: everything.
+Brief: the model, a bar, one line an epoch, the plugin's warnings, and fairseq's about sentences
+that it leaves out. With VERBOSE=1: everything.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _MODEL = re.compile(r"model: (.*)")
 _RESUMED = re.compile(r"Loaded checkpoint (\S+) \(epoch (\d+) @ (\d+) updates\)")
 _SPENT = re.compile(r"done training in ([\d.]+) seconds")
 _TRANSLATED = re.compile(r"Translated ([\d,]+) sentences \(.*\) in ([\d.]+)s")
+_LEFT_OUT = "samples have invalid sizes and will be skipped"
 # fairseq-generate's messages, which have no date.
 _UNDATED = re.compile(r"(?P<level>[A-Z]+):(?P<source>[\w.]+):(?P<text>.*)")
 
@@ -67,6 +69,7 @@ class BriefScreen:
         self._bar = ProgressBar(stream, self._log) if stream.isatty() else None
         self._line = b""  # not complete yet
         self._is_described = False
+        self._left_out: set[str] = set()  # messages that were shown; each process writes them
 
     def write(self, text: bytes) -> None:
         *lines, self._line = (self._line + text).split(b"\n")
@@ -109,6 +112,9 @@ class BriefScreen:
             self._print(f"continues from {name}, update {update:,}" if update else fine_tunes)
         elif match := _SPENT.match(text):
             self._print(f"trained in {timedelta(seconds=round(float(match[1])))}")
+        elif _LEFT_OUT in text and text not in self._left_out:
+            self._left_out.add(text)
+            self._print(text)
         elif text.startswith("early stop since"):
             self._print(text)
         elif match := _TRANSLATED.match(text):
