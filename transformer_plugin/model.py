@@ -24,7 +24,7 @@ from .modules.positional_encoding import SinusoidalPositionalEncoding
 from .refusal import Refusal
 from .retained_dropout import retain_dropout
 from .search.decoder_state import prepare_decoding
-from .state_names import check_kinds, keep_fairseq_names
+from .state_names import before_loading, check_kinds, keep_fairseq_names
 
 ANY_LENGTH = 1_000_000  # tokens
 
@@ -42,7 +42,7 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         self.need_attn = False  # set by --print-alignment; makes ``forward`` slower
         for stack in (encoder, decoder):
             keep_fairseq_names(stack, *(cfg.num_heads * width for width in head_widths(cfg)))
-        self.register_load_state_dict_pre_hook(_check_stored)
+        before_loading(self, _check_stored)
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -121,8 +121,20 @@ def keep_fairseq_names(stack: nn.Module, width_k: int, width_v: int) -> None:
     Args:
         width_k, width_v: see ``to_fairseq_names``, for attention of a class of the user's own.
     """
-    stack.register_state_dict_post_hook(functools.partial(_saved, width_k, width_v))
-    stack.register_load_state_dict_pre_hook(_to_load)
+    saved = functools.partial(_saved, width_k, width_v)
+    if hasattr(stack, "register_state_dict_post_hook"):
+        stack.register_state_dict_post_hook(saved)
+    else:  # torch 2.4
+        stack._register_state_dict_hook(saved)
+    before_loading(stack, _to_load)
+
+
+def before_loading(module: nn.Module, hook: Callable[..., None]) -> None:
+    """Makes ``module`` call ``hook(module, state, ...)`` before it loads tensors."""
+    if hasattr(module, "register_load_state_dict_pre_hook"):
+        module.register_load_state_dict_pre_hook(hook)
+    else:  # torch 2.4
+        module._register_load_state_dict_pre_hook(hook, with_module=True)
 
 
 def _saved(

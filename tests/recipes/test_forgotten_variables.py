@@ -53,7 +53,8 @@ def test_a_fine_tuned_model_is_used_without_its_base(data, verb):
     """Which may be gone, or on another machine."""
     done = recipe(f"{verb}.sh", "toy", "--dry-run", BASE="/gone.pt", DATA_DIR=str(data))
     assert "toy" in done.stdout
-    refused = recipe("score.sh", "toy", status=2, BASE="/gone.pt", DATA_DIR=str(data))
+    runs = {"RUNS": str(data / "runs"), "DATA_DIR": str(data)}
+    refused = recipe("score.sh", "toy", status=2, BASE="/gone.pt", **runs)
     assert "hypotheses.txt is missing" in refused.stderr
     (data / "subwords").mkdir()
     (data / "subwords/joint.codes").touch()
@@ -64,5 +65,6 @@ def test_a_fine_tuned_model_is_used_without_its_base(data, verb):
 def test_an_ensemble_is_an_input_for_each_checkpoint(data):
     for name in ("one.pt", "two.pt"):
         (data / name).touch()
-    refused = recipe("generate.sh", "toy", status=2, CHECKPOINT=f"{data}/one.pt:{data}/gone.pt")
+    paths = {"RUNS": str(data / "runs"), "CHECKPOINT": f"{data}/one.pt:{data}/gone.pt"}
+    refused = recipe("generate.sh", "toy", status=2, **paths)
     assert f"{data}/gone.pt is missing" in refused.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import collections
 import contextlib
 import errno
@@ -23,7 +24,7 @@ from .settings_check import check_registered, check_settings
 
 # Allowed besides tensors and Python's own types; loading them only stores values.
 HARMLESS = (argparse.Namespace, collections.defaultdict, collections.deque)
-_ALLOWED: list[Any] = [*HARMLESS, *REPLACEMENTS]
+_ALLOWED: list[Any] = [*HARMLESS, *REPLACEMENTS, codecs.encode]  # of bytes
 
 
 def load(

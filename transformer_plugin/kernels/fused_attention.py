@@ -18,6 +18,8 @@ from ..modules.attention import AttentionScore, attention
 from ..modules.operation import is_exactly
 from .registry import kernel
 
+_HAS_SAFE_MASKS = torch.__version__ >= "2.5"  # 2.4 makes NaN of a query that sees no key
+
 
 def _supports(
     q: Tensor,
@@ -35,7 +37,10 @@ def _supports(
         and isinstance(score.scale, float)
         and q.dtype == k.dtype == v.dtype
         and (q.is_cuda or q.dtype != torch.bfloat16)
-        and (allowed is None or (allowed.dim() > 1 and allowed.dtype in (torch.bool, q.dtype)))
+        and (
+            allowed is None
+            or (_HAS_SAFE_MASKS and allowed.dim() > 1 and allowed.dtype in (torch.bool, q.dtype))
+        )
     )
 
 

@@ -49,10 +49,10 @@ def _can_read(rows: Tensor) -> bool:
     return (
         rows.is_cuda
         and rows.dtype in _DTYPES
+        and flash_attention() is not None
         and torch.backends.cuda.flash_sdp_enabled()
         and torch.backends.cuda.is_flash_attention_available()
         and torch.cuda.get_device_capability(rows.device) >= _LEAST_CAPABILITY
-        and flash_attention() is not None
     )
 
 
