@@ -140,6 +140,22 @@ def test_checkpoints_of_a_kind_that_is_no_longer_saved_are_refused(tmp_path):
         last_checkpoints(tmp_path, 2, "updates", allow_fewer=True)
 
 
+@pytest.mark.parametrize(
+    ("by", "other", "kept"),
+    [("updates", "epochs", "checkpoint2.pt"), ("epochs", "updates", "checkpoint_2_50.pt")],
+)
+def test_a_kind_that_was_never_saved_is_refused(tmp_path, by, other, kept):
+    settings = {
+        "save_interval_updates": 50 * (by == "epochs"),
+        "no_epoch_checkpoints": by == "epochs",
+    }
+    write(tmp_path, "checkpoint_last.pt", 60, **settings)
+    assert names(tmp_path, 5, by, allow_fewer=True) == ["checkpoint_last.pt"]  # all that there is
+    write(tmp_path, kept, 50, **settings)
+    with pytest.raises(CheckpointError, match=f"saves no checkpoints by {by}; .*--by {other}, or"):
+        last_checkpoints(tmp_path, 5, by, allow_fewer=True)
+
+
 def test_a_run_that_saves_both_kinds_may_average_either(tmp_path, caplog):
     """It was stopped within an epoch."""
     both = {"save_interval_updates": 15, "save_interval": 1}

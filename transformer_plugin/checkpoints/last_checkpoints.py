@@ -56,7 +56,7 @@ def last_checkpoints(
 
     Raises:
         CheckpointError: there are fewer, or one between them is missing; or the folder is; or the
-            run has gone on without saving any ``by`` updates or epochs.
+            run saves the other kind alone, or has gone on to do so.
     """
     folder = Path(folder)
     below = folder / "checkpoints"
@@ -66,14 +66,21 @@ def last_checkpoints(
         raise CheckpointError(f"{folder}: no checkpoints; those of this run are in {below}")
     found = sorted(_saved(folder, by), key=lambda saved: saved[:3])
     last = _last(folder)
-    if last and found and found[-1].updates < last.updates and not _saves(last.header, by):
-        other = next(kind for kind in KINDS if kind != by)
-        raise CheckpointError(
-            f"{shown_path(folder)}: the run no longer saves checkpoints by {by}:"
-            f" {found[-1].path.name} is of update {found[-1].updates}, checkpoint_last.pt of"
-            f" {last.updates}; average those by {other}: --by {other}, or SAVE_UPDATES of a recipe"
-            " as in training"
+    other = next(kind for kind in KINDS if kind != by)
+    if last and not _saves(last.header, by):
+        advice = (
+            f"average those by {other}: --by {other}, or SAVE_UPDATES of a recipe as in training"
         )
+        if found and found[-1].updates < last.updates:
+            raise CheckpointError(
+                f"{shown_path(folder)}: the run no longer saves checkpoints by {by}:"
+                f" {found[-1].path.name} is of update {found[-1].updates}, checkpoint_last.pt of"
+                f" {last.updates}; {advice}"
+            )
+        if not found and any(_saved(folder, other)):
+            raise CheckpointError(
+                f"{shown_path(folder)}: the run saves no checkpoints by {by}; {advice}"
+            )
     interval = _setting((last or found[-1]).header, _INTERVALS[by]) if last or found else None
     numbered = {saved.updates if by == "updates" else saved.epoch: saved for saved in found}
     if by == "updates" and interval:
