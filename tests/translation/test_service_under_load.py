@@ -152,3 +152,29 @@ def test_one_bad_request_does_not_harm_the_others_of_its_batch():
     a, b, bad, c = asyncio.run(ask())
     assert [x[0]["translation"] for x in (a, b, c)] == ["A", "B", "C"]
     assert isinstance(bad, RuntimeError)
+
+
+def test_clients_that_have_left_take_no_place():
+    started, go_on = threading.Event(), threading.Event()
+
+    def work(jobs):
+        started.set()
+        go_on.wait(10)
+        return [[{"translation": s.upper()} for s in job.sentences] for job in jobs]
+
+    async def ask():
+        queue = RequestQueue(work, max_waiting=1, max_sentences=10)
+        async with queue.open():
+            first = asyncio.create_task(queue.answer(Job(["a"])))
+            await asyncio.to_thread(started.wait, 10)
+            for sentence in ("b", "c"):
+                gone = asyncio.create_task(queue.answer(Job([sentence])))
+                await asyncio.wait([gone], timeout=0.1)
+                gone.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await gone
+            last = asyncio.create_task(queue.answer(Job(["d"])))
+            go_on.set()
+            return await asyncio.gather(first, last)
+
+    assert asyncio.run(ask()) == [[{"translation": "A"}], [{"translation": "D"}]]

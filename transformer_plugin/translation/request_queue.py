@@ -40,13 +40,15 @@ class RequestQueue:
         max_sentences: the worker takes jobs until it has so many sentences.
 
     Attributes:
+        waiting: jobs that the worker has not taken, oldest first, each under its future answer.
         under_way: number of jobs that the worker has taken.
     """
 
     def __init__(self, work: Work, max_waiting: int, max_sentences: int) -> None:
-        self.work, self.max_sentences = work, max_sentences
+        self.work, self.max_waiting, self.max_sentences = work, max_waiting, max_sentences
         self.under_way = 0
-        self.waiting: asyncio.Queue[tuple[Job, asyncio.Future[Answer]]] = asyncio.Queue(max_waiting)
+        self.waiting: dict[asyncio.Future[Answer], Job] = {}
+        self._arrived = asyncio.Event()
         self._unanswered: set[asyncio.Future[Answer]] = set()
 
     async def answer(self, job: Job) -> Answer:
@@ -56,11 +58,17 @@ class RequestQueue:
             asyncio.QueueFull: too many jobs are waiting.
             Stopped: ``stop`` was called.
         """
+        if len(self.waiting) >= self.max_waiting:
+            raise asyncio.QueueFull
         future = asyncio.get_running_loop().create_future()
-        self.waiting.put_nowait((job, future))
+        self.waiting[future] = job
+        self._arrived.set()
         self._unanswered.add(future)
-        future.add_done_callback(self._unanswered.discard)
-        return await future
+        try:
+            return await future
+        finally:
+            self.waiting.pop(future, None)  # the client has gone
+            self._unanswered.discard(future)
 
     def stop(self) -> None:
         """Raises ``Stopped`` in every ``answer`` that still waits."""
@@ -83,10 +91,13 @@ class RequestQueue:
         while True:
             batch: list[tuple[Job, asyncio.Future[Answer]]] = []
             while not batch or (
-                not self.waiting.empty()
-                and sum(len(job.sentences) for job, _ in batch) < self.max_sentences
+                self.waiting and sum(len(job.sentences) for job, _ in batch) < self.max_sentences
             ):
-                job, future = await self.waiting.get()
+                while not self.waiting:
+                    self._arrived.clear()
+                    await self._arrived.wait()
+                future = next(iter(self.waiting))
+                job = self.waiting.pop(future)
                 if not future.done():  # else the client has gone
                     batch.append((job, future))
             jobs = [job for job, _ in batch]

@@ -63,7 +63,7 @@ def application(
         return HTMLResponse(html, headers=_PAGE_HEADERS)
 
     async def health(_request: Request) -> Response:
-        counts = {"waiting": queue.waiting.qsize(), "under_way": queue.under_way}
+        counts = {"waiting": len(queue.waiting), "under_way": queue.under_way}
         return JSONResponse({"status": "ok", **counts, **about})
 
     async def translate(request: Request) -> Response:
@@ -78,7 +78,7 @@ def application(
         except asyncio.QueueFull:
             raise HTTPException(
                 503,
-                f"{queue.waiting.maxsize} requests are waiting already: try again",
+                f"{queue.max_waiting} requests are waiting already: try again",
                 headers={"Retry-After": "1"},
             ) from None
         except Stopped:
