@@ -32,3 +32,16 @@ def test_the_manifest_names_it_before_folders_above(experiment, tmp_path):
     assert prepared_data(seed) == experiment  # as the named folder does not exist
     (other / "data-bin").mkdir(parents=True)
     assert prepared_data(seed) == other
+
+
+def test_a_renamed_experiment_keeps_its_data(experiment, tmp_path):
+    """Another experiment has its old name now."""
+    seed = experiment / "lstm/seeds/seed1"
+    command = f"fairseq-train {experiment}/data-bin --save-dir {seed}/checkpoints --cpu"
+    manifest = {"stages": {"train": [{"commands": [command]}]}}
+    (seed / "manifest.json").write_text(json.dumps(manifest))
+    renamed = experiment.rename(tmp_path / "old")
+    (experiment / "data-bin").mkdir(parents=True)
+    assert prepared_data(renamed / "lstm/seeds/seed1") == renamed
+    alone = (renamed / "lstm/seeds/seed1").rename(tmp_path / "seed1")
+    assert prepared_data(alone) == experiment  # the one that it names

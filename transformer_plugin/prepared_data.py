@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 
@@ -17,9 +18,18 @@ def prepared_data(run: Path) -> Path:
 
 
 def _named_in_manifest(run: Path) -> list[Path]:
+    """If that folder was above the run, the run may have been moved with it: then first the folder
+    that is as far above the run now."""
     try:
         stages = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["stages"]
         words = shlex.split(stages["train"][-1]["commands"][-1])
-        return [Path(words[words.index("fairseq-train") + 1]).parent]
+        following = dict(pairwise(words))
+        data = Path(following["fairseq-train"]).parent
+        trained = Path(following.get("--save-dir", "")).parent  # where the run was
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return []
+    moved = []
+    if trained.is_relative_to(data):
+        height = len(trained.relative_to(data).parts)
+        moved = [run.absolute(), *run.absolute().parents][height : height + 1]
+    return [*moved, data]
