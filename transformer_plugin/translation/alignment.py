@@ -36,14 +36,16 @@ def word_links(
             between spaces, or Moses tokens.
     """
     found = set()
-    first_source = first_target = 0
+    # A word of the source may be cut between two parts; their translations are separate words.
+    source = word_numbers(
+        [piece for part in translation.parts for piece in part.source], source_subwords
+    )
+    before = first_target = 0  # source subwords and target words of the parts before
     for part in translation.parts:
-        source = word_numbers(part.source, source_subwords)
         target = word_numbers(part.target, target_subwords)
         for link in part.links:
-            pair = (first_source + source[link.source], first_target + target[link.target])
-            found.add(pair)
-        first_source, first_target = first_source + source[-1] + 1, first_target + target[-1] + 1
+            found.add((source[before + link.source], first_target + target[link.target]))
+        before, first_target = before + len(part.source), first_target + target[-1] + 1
     return sorted(found, key=lambda pair: pair[::-1])
 
 

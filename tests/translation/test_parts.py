@@ -1,0 +1,57 @@
+"""Very long lines are translated in parts; here each is its own translation."""
+
+from types import SimpleNamespace
+
+import pytest
+import sentencepiece
+import torch
+from fairseq.data import Dictionary
+
+from transformer_plugin.translation.alignment import word_links
+from transformer_plugin.translation.subwords import SentencePieces
+from transformer_plugin.translation.translator import Translator
+
+ENGLISH = "the cat sees the dog . and the cat slowly sees it ! "
+
+
+@pytest.fixture
+def copier(tmp_path):
+    """copier(text, length) copies sentences, with subwords learnt from the text, in parts of that
+    length."""
+
+    def make(text, length):
+        (tmp_path / "text").write_text(text, encoding="utf-8")
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(tmp_path / "text"), model_prefix=str(tmp_path / "joint"), minloglevel=2,
+            vocab_size=len(set(text)) + 4, model_type="bpe",
+        )  # fmt: skip
+        subwords, words = SentencePieces(tmp_path / "joint.model"), Dictionary()
+        for number in range(len(subwords.model)):
+            words.add_symbol(subwords.model.id_to_piece(number))
+
+        def copies(_generator, _models, sample, _prefix):
+            for tokens in sample["net_input"]["src_tokens"]:
+                tokens = tokens[tokens.ne(words.pad())]
+                pairs = [(i, i) for i in range(len(tokens) - 1)]
+                scores = {"score": 0.0, "positional_scores": torch.zeros(1)}
+                yield [{"tokens": tokens, "alignment": pairs, **scores}]
+
+        task = SimpleNamespace(
+            source_dictionary=words, target_dictionary=words, inference_step=copies,
+            cfg=SimpleNamespace(left_pad_source=True),
+        )  # fmt: skip
+        model = SimpleNamespace(
+            max_positions=lambda: (99, 99), parameters=lambda: iter([torch.ones(1)])
+        )
+        return Translator(task, [model], None, subwords, subwords, part_length=length)
+
+    return make
+
+
+def test_words_that_are_cut_are_counted_once(copier):
+    translator = copier(ENGLISH * 9, length=6)
+    (found,) = translator.translate(["the catcatcatcatcatcat . dogdogdogdogdogdog sees"])
+    assert len(found.parts) > 5
+    links = word_links(found, translator.subwords, translator.target_subwords)
+    assert {source for source, _ in links} == {0, 1, 2, 3, 4}
+    assert {target for _, target in links} == set(range(len(found.text.split())))
