@@ -12,6 +12,9 @@ from transformer_plugin.translation.subwords import SentencePieces
 from transformer_plugin.translation.translator import Translator
 
 ENGLISH = "the cat sees the dog . and the cat slowly sees it ! "
+CHINESE = (
+    "今天天气很好。我们去公园散步。他喜欢吃苹果！你叫什么名字？他说：“昨天下雨了。”这本书很有意思。"
+)
 
 
 @pytest.fixture
@@ -23,7 +26,7 @@ def copier(tmp_path):
         (tmp_path / "text").write_text(text, encoding="utf-8")
         sentencepiece.SentencePieceTrainer.train(
             input=str(tmp_path / "text"), model_prefix=str(tmp_path / "joint"), minloglevel=2,
-            vocab_size=len(set(text)) + 4, model_type="bpe",
+            vocab_size=len(set(text)) + 4, model_type="bpe", normalization_rule_name="identity",
         )  # fmt: skip
         subwords, words = SentencePieces(tmp_path / "joint.model"), Dictionary()
         for number in range(len(subwords.model)):
@@ -55,3 +58,16 @@ def test_words_that_are_cut_are_counted_once(copier):
     links = word_links(found, translator.subwords, translator.target_subwords)
     assert {source for source, _ in links} == {0, 1, 2, 3, 4}
     assert {target for _, target in links} == set(range(len(found.text.split())))
+
+
+@pytest.mark.parametrize("text", [ENGLISH, CHINESE], ids=["English", "Chinese"])
+def test_they_are_sentences_in_a_language_without_spaces_too(copier, text):
+    translator = copier(text * 9, length=40)
+    (found,) = translator.translate([text * 5])
+    assert found.text == (text * 5).strip()
+    parts = [translator.subwords.join(part.source) for part in found.parts]
+    assert len(parts) > 3 and all(part[-1] in ".!?。！？" for part in parts)
+    assert not any(part.startswith("”") for part in parts)
+    links = word_links(found, translator.subwords, translator.target_subwords)
+    words = {(number, number) for number in range(len(found.text.split()))}
+    assert set(links) == words

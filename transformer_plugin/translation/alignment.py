@@ -36,7 +36,7 @@ def word_links(
             between spaces, or Moses tokens.
     """
     found = set()
-    # A word of the source may be cut between two parts; their translations are separate words.
+    # A word of the source may be cut between two parts.
     source = word_numbers(
         [piece for part in translation.parts for piece in part.source], source_subwords
     )
@@ -45,7 +45,9 @@ def word_links(
         target = word_numbers(part.target, target_subwords)
         for link in part.links:
             found.add((source[before + link.source], first_target + target[link.target]))
-        before, first_target = before + len(part.source), first_target + target[-1] + 1
+        before += len(part.source)
+        space = target_subwords.space_after(target_subwords.join(part.target))
+        first_target += target[-1] + len(space)
     return sorted(found, key=lambda pair: pair[::-1])
 
 

@@ -23,6 +23,8 @@ from ..text_lines import words_of
 # data-prep/subwords.py writes the last alone for --kind words, else beside one of the others.
 _MODEL, _CODES, _VOCABULARY = "joint.model", "joint.codes", "joint.vocab"
 _WORD_START, _CONTINUED = "▁", "@@"
+_UNSPACED_ENDS = ("。", "！", "？")  # of sentences in Chinese and Japanese: no space follows
+_SENTENCE_ENDS = (".", "!", "?", *_UNSPACED_ENDS)
 _LONGEST_WORD = 500  # characters; subword-nmt takes quadratic time
 
 
@@ -58,6 +60,20 @@ class Subwords(ABC):
     def begins_word(self, piece: str, before: str) -> bool:
         """Whether ``piece``, which follows ``before``, is the beginning of a word."""
 
+    def end_of_part(self, pieces: list[str], longest: int) -> int:
+        """The number of subwords, at most ``longest``, to translate as a part of a line that has
+        more: up to the end of a sentence, or else of a word."""
+        places = range(1, longest + 1)
+        words = [i for i in places if self.begins_word(pieces[i], pieces[i - 1])]
+        ends = [i for i in words if pieces[i - 1].endswith(_SENTENCE_ENDS)]
+        unspaced = [i for i in places if pieces[i - 1].endswith(_UNSPACED_ENDS)]
+        ends += [i for i in unspaced if pieces[i][0].isalnum()]  # else a quotation mark follows
+        return max(ends or words or [longest])
+
+    def space_after(self, text: str) -> str:
+        """What separates the translation of a part of a line from that of the next part."""
+        return " "
+
 
 class SentencePieces(Subwords):
     """sentencepiece: the first subword of a word begins with ``▁``."""
@@ -80,6 +96,10 @@ class SentencePieces(Subwords):
     def begins_word(self, piece: str, before: str) -> bool:
         """Whether the subword begins with ``▁``."""
         return piece.startswith(_WORD_START)
+
+    def space_after(self, text: str) -> str:
+        """Nothing after a Chinese or Japanese sentence."""
+        return "" if text.endswith(_UNSPACED_ENDS) else " "
 
 
 class MosesPieces(Subwords):

@@ -19,8 +19,6 @@ from .batching import batches_by_length, source_batch, token_ids
 from .subwords import Subwords
 from .unknown_words import replaced
 
-_SENTENCE_ENDS = (".", "!", "?", "。", "！", "？")
-
 
 @dataclass(frozen=True)
 class Part:
@@ -157,10 +155,12 @@ class Translator:
         for ranked in parts:
             longer = [[*chosen, part] for chosen in best for part in ranked]
             best = heapq.nlargest(number, longer, key=lambda c: sum(part.score for part in c))
-        return [
-            Translation(" ".join(self.target_subwords.join(p.target) for p in chosen), chosen)
-            for chosen in best
-        ]
+        return [Translation(self._text(chosen), chosen) for chosen in best]
+
+    def _text(self, parts: list[Part]) -> str:
+        texts = [self.target_subwords.join(part.target) for part in parts]
+        spaced = [text + self.target_subwords.space_after(text) for text in texts]
+        return "".join(spaced).removesuffix(" ")
 
     def read(self, sentence: str) -> list[tuple[list[str], Tensor]]:
         """Subwords and ids ``[S]`` of a sentence, or of each part of a very long one."""
@@ -218,17 +218,8 @@ class Translator:
     def _parts(self, pieces: list[str]) -> Iterator[list[str]]:
         """Splits subwords into parts of at most ``part_length``, after sentences or else words."""
         while len(pieces) > self.part_length:
-            end = self._cut(pieces)
+            end = self.subwords.end_of_part(pieces, self.part_length)
             yield pieces[:end]
             pieces = pieces[end:]
         if pieces:
             yield pieces
-
-    def _cut(self, pieces: list[str]) -> int:
-        words = [
-            i
-            for i in range(1, self.part_length + 1)
-            if self.subwords.begins_word(pieces[i], pieces[i - 1])
-        ]
-        ends = [i for i in words if pieces[i - 1].endswith(_SENTENCE_ENDS)]
-        return (ends or words or [self.part_length])[-1]
