@@ -124,6 +124,12 @@ def test_draws(experiment, translated):
     assert again == drawn
 
 
+def test_draws_have_no_begin_of_sentence(run_folder, translated):
+    """It is one of 80 tokens, and nearly as likely as each other."""
+    drawn = translated(run_folder, "--sampling", "--nbest", "20", "--temperature", "50")
+    assert len(set(drawn)) > 30 and not any("<s>" in line for line in drawn)
+
+
 def test_a_translation_begins_as_it_must(experiment, translated):
     text = "the cat sees .\tschnelle Hündin\nthe cat sees .\t\nthe cat sees .\ncat\t☃\n"
     found = translated(experiment, "--prefix", text=text)

@@ -52,8 +52,13 @@ class Subwords(ABC):
     def _pieces(self, words: str) -> list[str]:
         """The subwords of normalised text."""
 
-    @abstractmethod
     def join(self, pieces: list[str]) -> str:
+        """The text of subwords, without ``<s>``, which fairseq does not print either: a translation
+        drawn at random may have it."""
+        return self._text([piece for piece in pieces if piece != "<s>"])
+
+    @abstractmethod
+    def _text(self, pieces: list[str]) -> str:
         """The text of subwords."""
 
     @abstractmethod
@@ -89,7 +94,7 @@ class SentencePieces(Subwords):
         words = words.lower() if self.lowercase else words
         return [piece for word in words.split() for piece in self.model.encode(word, out_type=str)]
 
-    def join(self, pieces: list[str]) -> str:
+    def _text(self, pieces: list[str]) -> str:
         """Concatenates the subwords and replaces each ``▁`` by a space."""
         return "".join(pieces).replace(_WORD_START, " ").strip()
 
@@ -125,7 +130,7 @@ class MosesPieces(Subwords):
         text = text.lower() if self.lowercase else text
         return self.bpe.segment_tokens(short for word in text.split() for short in cut(word))
 
-    def join(self, pieces: list[str]) -> str:
+    def _text(self, pieces: list[str]) -> str:
         """Joins the subwords to words and detokenises them."""
         words = f"{' '.join(pieces)} ".replace(f"{_CONTINUED} ", "")
         return self.detokeniser.detokenize(words.split())
@@ -141,7 +146,7 @@ class Words(Subwords):
     def _pieces(self, words: str) -> list[str]:
         return words_of(words.lower() if self.lowercase else words)
 
-    def join(self, pieces: list[str]) -> str:
+    def _text(self, pieces: list[str]) -> str:
         """The words with spaces between them."""
         return " ".join(pieces)
 
