@@ -7,6 +7,7 @@ import pytest
 from fairseq_commands import PLUGIN, run
 
 from transformer_plugin import cli
+from transformer_plugin.model import VaswaniTransformer
 from transformer_plugin.translation.alignment import mean_attention, word_links
 from transformer_plugin.translation.loading import load
 from transformer_plugin.translation.unknown_words import read_replacements, replaced
@@ -139,6 +140,22 @@ def test_a_translation_begins_as_it_must(experiment, translated):
     long = " ".join(["schnelle"] * 70)
     (line,) = translated(experiment, "--prefix", text=f"cat\t{long}\n")
     assert line.startswith(long)
+
+
+def test_a_beginning_that_is_too_long_is_refused(experiment, tmp_path, monkeypatch, capsys):
+    """It was cut."""
+    monkeypatch.setattr(VaswaniTransformer, "max_decoder_positions", lambda self: 21)
+    translator = in_python(experiment)
+    (given,) = translator.translate(["cat"], prefixes=["und und und"])
+    assert given.text.startswith("und und und")
+    long = " ".join(["und"] * 30)
+    with pytest.raises(ValueError, match=r"sentence 1: the prefix has .* at most 20: short"):
+        translator.n_best(["cat", "cat"], 2, ["", long])
+    text = tmp_path / "text"
+    text.write_text(f"cat\ncat\tund\ncat\t{long}\n", encoding="utf-8")
+    words = ["translate", experiment, "--input", text, "--prefix", "--buffer", "2", "--cpu"]
+    assert cli.main([*map(str, words)]) == 2
+    assert f"{text}:3: the prefix has" in capsys.readouterr().err
 
 
 def test_unknown_words_are_replaced(experiment, tmp_path):

@@ -13,7 +13,7 @@ from ..text_streams import blocks, check_output, open_input, print_texts, senten
 from .alignment import word_links
 from .arguments import add_model_arguments, add_n_best_arguments, add_search_arguments
 from .loading import load_translator
-from .translator import Translation, Translator
+from .translator import LongPrefix, Translation, Translator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,14 +64,23 @@ def main(args: argparse.Namespace) -> None:
 def translated(
     translator: Translator, blocks: Iterator[list[str]], args: argparse.Namespace
 ) -> Iterator[str]:
-    """The translations in order: a line for each sentence, or several with ``--nbest``."""
+    """The translations in order: a line for each sentence, or several with ``--nbest``.
+
+    Raises:
+        ValueError: a prefix is too long; names the line.
+    """
     number = 0
     for block in blocks:
         prefixes = None
         if args.prefix:
             prefixes = [line.partition("\t")[2] for line in block]
             block = [line.partition("\t")[0] for line in block]
-        for found in translator.n_best(block, args.nbest or 1, prefixes):
+        try:
+            results = translator.n_best(block, args.nbest or 1, prefixes)
+        except LongPrefix as error:
+            place = f"{args.input or 'standard input'}:{number + error.number + 1}"
+            raise ValueError(f"{place}: {error.problem}") from None
+        for found in results:
             for translation in found:
                 fields = _fields(translator, translation, args)
                 yield " ||| ".join([str(number), *fields] if args.nbest else fields[:-1]) + "\n"

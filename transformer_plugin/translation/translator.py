@@ -74,6 +74,22 @@ def checked(sentences: Sequence[str]) -> list[str]:
     return sentences
 
 
+class LongPrefix(ValueError):
+    """A translation must begin with more words than the search allows it.
+
+    Attributes:
+        number: of the sentence, from 0.
+        problem: the message without the number.
+    """
+
+    def __init__(self, number: int, given: int, most: int) -> None:
+        self.number = number
+        self.problem = (
+            f"the prefix has {given} subwords, and a translation at most {most}: shorten it"
+        )
+        super().__init__(f"sentence {number}: {self.problem}")
+
+
 class Translator:
     """Translates raw sentences.
 
@@ -126,6 +142,7 @@ class Translator:
         Raises:
             TypeError: see ``checked``.
             ValueError: also if ``number`` is below 1, or there is not a prefix for each sentence.
+            LongPrefix: a prefix is longer than a translation may be.
         """
         sentences = checked(sentences)
         if number < 1:
@@ -147,7 +164,12 @@ class Translator:
             [self.part(*part, h, begun) for h in beam[:number]]
             for part, beam, begun in zip(flat, beams, first, strict=True)
         )
-        return [self._ranked([next(found) for _ in parts], number) for parts in read]
+        results = [self._ranked([next(found) for _ in parts], number) for parts in read]
+        for i, (beginning, ranked) in enumerate(zip(beginnings, results, strict=False)):
+            lengths = [len(each.parts[0].target) for each in ranked if each.parts]
+            if lengths and min(lengths) < len(beginning):
+                raise LongPrefix(i, len(beginning), min(lengths))
+        return results
 
     def _ranked(self, parts: list[list[Part]], number: int) -> list[Translation]:
         """The ``number`` translations with the largest sums of their parts' scores."""
