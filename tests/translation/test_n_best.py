@@ -158,6 +158,19 @@ def test_a_beginning_that_is_too_long_is_refused(experiment, tmp_path, monkeypat
     assert f"{text}:3: the prefix has" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("prefixes", "error", "message"),
+    [
+        ("ab", TypeError, "expected a list of sentences"),
+        (["Ist", None], TypeError, "sentence 1: expected text, not None"),
+        (["\ud800", ""], ValueError, "sentence 0 holds half of a surrogate pair"),
+    ],
+)
+def test_beginnings_are_checked_as_sentences_are(experiment, prefixes, error, message):
+    with pytest.raises(error, match=message):
+        in_python(experiment).translate(["cat", "cat"], prefixes=prefixes)
+
+
 def test_unknown_words_are_replaced(experiment, tmp_path):
     """By a search that prefers unknown words to all others."""
     (tmp_path / "words").write_text("▁cat Katze\n", encoding="utf-8")
@@ -170,6 +183,11 @@ def test_unknown_words_are_replaced(experiment, tmp_path):
         expected = [part.source[link.source] for link in part.links]
         assert part.target == ["Katze" if file and x == "▁cat" else x for x in expected]
         assert len(part.target) > 3 and "<unk>" not in found.text
+
+
+def test_a_file_of_replacements_is_optional_in_python_too(experiment):
+    assert in_python(experiment, replace_unk=True).replacements == {}
+    assert in_python(experiment, replace_unk=False).replacements is None
 
 
 def test_words_that_are_known_stay():

@@ -159,6 +159,7 @@ def arguments_of(data: Path | str, path: Path | str, **options: Any) -> argparse
     types: dict[str, Any] = {
         action.dest: action.type or str for action in parser._actions if action.nargs != 0
     }
+    flags = {action.dest: action.const for action in parser._actions if action.nargs == "?"}
     for name, remedy in _OF_THE_COMMAND.items():
         if name in options:
             raise ValueError(f"'{name}' is an option of the command only: {remedy}")
@@ -166,6 +167,8 @@ def arguments_of(data: Path | str, path: Path | str, **options: Any) -> argparse
         if not hasattr(args, name):
             known = ", ".join(vars(args))
             raise ValueError(f"there is no option '{name}': expected one of {known}")
+        if name in flags and isinstance(value, bool):
+            value = flags[name] if value else None  # the option without a value, or none
         setattr(args, name, types[name](value) if isinstance(value, str) else value)
     return args
 

@@ -145,6 +145,7 @@ class Translator:
             LongPrefix: a prefix is longer than a translation may be.
         """
         sentences = checked(sentences)
+        prefixes = None if prefixes is None else checked(prefixes)
         if number < 1:
             raise ValueError(f"{number} translations of each sentence: expected at least 1")
         if prefixes is not None and len(prefixes) != len(sentences):
