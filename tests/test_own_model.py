@@ -98,12 +98,27 @@ def test_a_decoder_whose_decode_a_search_would_not_call_is_refused():
         type("Mine", (VaswaniDecoder,), {"decode": lambda self, *_: None})
 
 
-def test_self_attention_of_other_widths_is_saved_and_searched(build, batch, tmp_path):
+class MultiQueryAttention(MultiHeadAttention):
+    """One head of keys and values for all queries (Shazeer 2019)."""
+
+    def __init__(self, *widths):
+        super().__init__(*widths)
+        rows = (self.num_heads + 1) * self.d_k + self.d_v
+        self.query_key_value = nn.Linear(self.output.out_features, rows)
+
+    def self_heads(self, qkv):
+        q, k, v = qkv.split([self.num_heads * self.d_k, self.d_k, self.d_v], dim=-1)
+        each = (x.unsqueeze(1).expand(-1, self.num_heads, -1, -1) for x in (k, v))
+        return self.heads(q, self.d_k), *each
+
+
+@pytest.mark.parametrize("kind", [MultiHeadAttention, MultiQueryAttention])
+def test_self_attention_of_other_widths_is_saved_and_searched(kind, build, batch, tmp_path):
     """Step by step as all at once, from a checkpoint that was written and read."""
     model, other, sample = build(), build(seed=1), batch([7, 4], [3, 6])
     for each in (model, other):
         for layer in each.decoder.layers:
-            layer.self_attention = MultiHeadAttention(32, 2, d_k=5, d_v=3)
+            layer.self_attention = kind(32, 2, 5, 3)
     torch.save(model.state_dict(), tmp_path / "x.pt")
     other.load_state_dict(torch.load(tmp_path / "x.pt"))
     tokens, source = sample["net_input"]["prev_output_tokens"], sample["net_input"]["src_tokens"]

@@ -64,7 +64,8 @@ def check_kinds(stored: Mapping[str, Tensor], expected: Mapping[str, Tensor]) ->
 
 
 def to_fairseq_names(state: Mapping[str, Tensor], width_k: int, width_v: int) -> dict[str, Tensor]:
-    """Converts to fairseq's names; fused projections are split into views.
+    """Converts to fairseq's names; fused projections are split into views. Those with another
+    number of rows, as of multi-query attention, keep their names.
 
     Args:
         width_k: rows of the query and of the key projection, H * K.
@@ -74,11 +75,11 @@ def to_fairseq_names(state: Mapping[str, Tensor], width_k: int, width_v: int) ->
     renamed: dict[str, Tensor] = {}
     for name, tensor in state.items():
         layer, module, kind = _parts_of(name)
-        if module in _FUSED:
-            parts = _FUSED[module]
-            rows = tensor.split([widths[part.rsplit(".", 1)[1]] for part in parts])
+        parts = _FUSED.get(module, ())
+        rows = [widths[part.rsplit(".", 1)[1]] for part in parts]
+        if parts and len(tensor) == sum(rows):
             names = (f"{layer}{part}.{kind}" for part in parts)
-            renamed.update(zip(names, rows, strict=True))
+            renamed.update(zip(names, tensor.split(rows), strict=True))
         elif module in _RENAMED:
             renamed[f"{layer}{_RENAMED[module]}.{kind}"] = tensor
         else:
