@@ -26,9 +26,22 @@ class LowRank(nn.Linear):
         self.lora_b = nn.Parameter(torch.randn(rows, 2))
 
 
+class Context(nn.Module):
+    """A stack in the encoder, with the names of fairseq's layers."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.layers = nn.ModuleList([Adapter(width)])
+        self.layer_norm, self.norm = nn.LayerNorm(width), nn.LayerNorm(width)
+
+
 def extended(model):
     layer, width = model.encoder.layers[0], model.cfg.d_model
     layer.adapter = Adapter(width)
+    layer.fc1, layer.fc2 = nn.Linear(width, 4), nn.Linear(4, width, bias=False)
+    layer.self_attn_layer_norm = nn.LayerNorm(width)
+    model.encoder.context, model.encoder.layer_norm = Context(width), nn.LayerNorm(width)
+    model.context = Context(width)
     layer.self_attention.query_key_value = LowRank(3 * width, width)
     nn.utils.parametrizations.spectral_norm(layer.feed_forward.outer)
     model.decoder.layers[1].encoder_attention.key_value = LowRank(2 * width, width)
@@ -44,12 +57,15 @@ def test_added_tensors_are_saved_and_loaded(build, part):
     names = {
         "adapter.fc1.weight", "adapter.self_attn.out_proj.bias", "adapter.layers.0.fc1.bias",
         "self_attn.q_proj.weight", "self_attention.query_key_value.lora_b",
-        "feed_forward.outer.parametrizations.weight.original",
+        "feed_forward.outer.parametrizations.weight.original", "fc1.weight", "fc2.weight",
+        "fc2.bias", "feed_forward.inner.weight", "self_attention_residual.norm.bias",
     }  # fmt: skip
     assert {f"{before}layers.0.{name}" for name in names} <= saved.keys()
     other.load_state_dict(saved)
     for name, tensor in other.state_dict().items():
         assert torch.equal(tensor, saved[name]), name
+    for (name, tensor), expected in zip(other.named_parameters(), one.parameters(), strict=True):
+        assert torch.equal(tensor, expected), name
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ _FUSED = {  # ours: fairseq's in the order of the rows
 _TO_OURS = {theirs: ours for ours, theirs in _RENAMED.items()}
 _FUSED_IN = {part: ours for ours, parts in _FUSED.items() for part in parts}
 _STACK = r"(?:.*\b(?:encoder|decoder)\.)?"  # within a model, or by itself
-# In the outermost stack: modules that a user has added to a layer, and their tensors, keep their
-# names. torch.compile adds _orig_mod to the names.
+# In the outermost stack: the tensors of a module that a user has added to a layer keep their names.
+# torch.compile adds _orig_mod to the names.
 _LAYER = r"layers\.\d+\."
 _IN_A_LAYER = re.compile(
     rf"^((?:(?!\b{_LAYER}).)*{_LAYER}(?:_orig_mod\.)?)(\w+(?:\.\w+)?)\.(weight|bias)$"
@@ -117,7 +117,8 @@ def _parts_of(name: str) -> tuple[str, str, str]:
 
 
 def keep_fairseq_names(stack: nn.Module, width_k: int, width_v: int) -> None:
-    """Lets an encoder or decoder save and load its tensors under fairseq's names.
+    """Lets an encoder or decoder save and load its tensors under fairseq's names, except names that
+    modules of the user's own have.
 
     Args:
         width_k, width_v: see ``to_fairseq_names``, for attention of a class of the user's own.
@@ -141,17 +142,24 @@ def before_loading(module: nn.Module, hook: Callable[..., None]) -> None:
 def _saved(
     width_k: int, width_v: int, stack: nn.Module, state: Any, prefix: str, _metadata: Any
 ) -> None:
-    for name in [name for name in state if name.startswith(prefix)]:
-        layer, module, _kind = _parts_of(name.removeprefix(prefix))
+    names = [name for name in state if name.startswith(prefix)]
+    own = {name.removeprefix(prefix): state.pop(name) for name in names}
+    for name, tensor in own.items():
+        layer, module, _kind = _parts_of(name)
         widths = width_k, width_v
         if module in _FUSED:
             owner = stack.get_submodule(f"{layer}{module}".rpartition(".")[0])
             if isinstance(owner, MultiHeadAttention):  # a user may have given it other widths
                 widths = owner.num_heads * owner.d_k, owner.num_heads * owner.d_v
-        state.update(to_fairseq_names({name: state.pop(name)}, *widths))
+        renamed = to_fairseq_names({name: tensor}, *widths)
+        if not renamed.keys().isdisjoint(own):  # another module has the name
+            renamed = {name: tensor}
+        state.update({prefix + each: rows for each, rows in renamed.items()})
 
 
-def _to_load(_stack: nn.Module, state: Any, *_: Any) -> None:
-    renamed = to_our_names(state)
-    state.clear()
-    state.update(renamed)
+def _to_load(stack: nn.Module, state: Any, prefix: str, *_: Any) -> None:
+    kinds = stack.named_parameters, stack.named_buffers
+    own = {name for named in kinds for name, _ in named(prefix[:-1], remove_duplicate=False)}
+    others = [name for name in state if name not in own]
+    renamed = to_our_names({name.removeprefix(prefix): state.pop(name) for name in others})
+    state.update({prefix + name: tensor for name, tensor in renamed.items()})
