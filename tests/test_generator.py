@@ -116,6 +116,22 @@ def test_random_numbers_are_drawn_in_one_thread(build, batch, monkeypatch, chose
     assert all(ours.generate([model], batch(SOURCES, SOURCES)))
 
 
+@pytest.mark.parametrize("own", ["class", "method", "hook", None])
+def test_what_a_user_has_written_runs_in_one_thread(build, monkeypatch, own):
+    """It may keep something between its calls."""
+    model = build().eval()
+    part = model.encoder.layers[0].feed_forward
+    if own == "class":
+        part.__class__ = type("Mine", (type(part),), {})
+    elif own == "method":
+        part.forward = part.inner.forward
+    elif own == "hook":
+        part.register_forward_hook(lambda *_: None)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    workers = VaswaniGenerator([model], rules(2))._workers(torch.zeros(1))
+    assert workers == (1 if own else 2)
+
+
 def test_an_ensemble_acts_as_in_fairseq(build, batch, dictionary, stock_rules):
     models = [sharp(build(seed=seed)) for seed in (6, 7)]
     sample = batch(SOURCES, SOURCES)
