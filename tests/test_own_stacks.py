@@ -70,3 +70,29 @@ def test_a_decoder_layer_that_is_used_again_is_searched(packed_weights, build, b
     model = build(d_model=64).eval().requires_grad_(not packed_weights)
     model.decoder.layers = nn.ModuleList([model.decoder.layers[0]] * 3)
     check_search(model, batch([7, 4, 9], [3, 6, 5]))
+
+
+class Factorised(nn.Module):
+    """An embedding of two matrices (Lan et al. 2019)."""
+
+    embedding_dim = 64
+
+    def __init__(self):
+        super().__init__()
+        self.narrow, self.wide = nn.Embedding(64, 8, padding_idx=1), nn.Linear(8, 64, bias=False)
+
+    def forward(self, tokens):
+        return self.wide(self.narrow(tokens))
+
+
+def test_an_embedding_that_is_no_table_is_trained_loaded_and_searched(build, batch, toy_task):
+    models, sample = [build(d_model=64) for _ in range(2)], batch([7, 4, 9], [3, 6, 5])
+    for model in models:
+        model.encoder.embed_tokens, model.decoder.embed_tokens = Factorised(), Factorised()
+    one, other = models
+    VaswaniCrossEntropy(toy_task, 0.0, False)(one, sample)[0].backward()
+    assert one.encoder.embed_tokens.wide.weight.grad.any()
+    other.load_state_dict(one.state_dict())
+    for model in models:
+        check_search(model.eval().requires_grad_(False), sample)
+    assert_close(*(model(**sample["net_input"])[0] for model in models))

@@ -56,7 +56,7 @@ class Stack(nn.Module):
     def embed_sentences(self, tokens: Tensor) -> tuple[Tensor, Packing]:
         """Embeds whole sentences ``[B, L]``, padded on either side; returns packed rows ``[N, D]``
         and their layout."""
-        multiple = row_multiple(self.embed_tokens.weight)
+        multiple = row_multiple(next(self.parameters()))
         rows, packing = pack_tokens(tokens, self.padding_idx, multiple)
         return self.embed(rows, packing.positions, packing.max_length), packing
 

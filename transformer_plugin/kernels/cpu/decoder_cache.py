@@ -47,7 +47,7 @@ def _supports(
         and memory.size(0) == packing.positions.numel()
         and not torch.is_grad_enabled()
         and not torch.is_autocast_enabled("cpu")
-        and decoder.embed_tokens.weight.dtype == memory.dtype
+        and next(decoder.parameters()).dtype == memory.dtype
         and all(is_exactly(layer, DecoderLayer) for layer in decoder.layers)
         and all(
             is_equation_1(each) and library.is_supported(memory, each.d_k, each.d_v)
