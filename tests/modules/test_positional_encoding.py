@@ -62,6 +62,14 @@ def test_conversions_start_from_the_exact_table(halves):
     assert torch.equal(empty.float().to_empty(device="cpu").table, exact)
 
 
+def test_a_changed_table_is_kept_and_does_not_grow():
+    encoding = SinusoidalPositionalEncoding(8, num_positions=4)
+    encoding.table.mul_(0.5)
+    assert torch.equal(encoding.float().half().table, (positional_encoding(4, 8) / 2).half())
+    with pytest.raises(ValueError, match=r"5 tokens exceeds the 4 rows .* was changed"):
+        encoding(torch.tensor([4]), 5)
+
+
 def test_learned_rows_are_fairseqs():
     stock = LearnedPositionalEmbedding(12 + PAD + 1, 6, PAD)
     ours = LearnedPositionalEncoding(6, 12, first_position=PAD + 1)

@@ -37,7 +37,8 @@ def positional_encoding_halves(num_positions: int, d_model: int) -> Tensor:
 
 
 class SinusoidalPositionalEncoding(nn.Module):
-    """A table of sinusoids that grows with the longest sentence seen; it has no parameters.
+    """A table of sinusoids that grows with the longest sentence seen; it has no parameters. A
+    program may change the table, which then does not grow.
 
     Args:
         d_model: width of the model, D.
@@ -58,24 +59,41 @@ class SinusoidalPositionalEncoding(nn.Module):
         super().__init__()
         self.d_model = d_model
         self.first_position = first_position
-        self.encoding = positional_encoding_halves if halves else positional_encoding
-        table = self.encoding(first_position + num_positions, d_model)
+        self._encoding = positional_encoding_halves if halves else positional_encoding
+        table = self._encoding(first_position + num_positions, d_model)
         self.register_buffer("table", table, persistent=False)
 
     def _apply(self, *conversion: Any, **options: Any) -> SinusoidalPositionalEncoding:
-        """Converts the table, as ``to`` and ``half`` do, and computes it again: it may have been
-        rounded, or have no values."""
+        """Converts the table, as ``to`` and ``half`` do, and computes it again, since it may have
+        been rounded, or have no values. A changed table is only converted."""
+        before = self.table
         super()._apply(*conversion, **options)
-        with torch.inference_mode(False), torch.device("cpu"):
-            self.table = self.encoding(self.table.size(0), self.d_model).to(self.table)
+        if self._is_exact(before):
+            self.table = self._exact(before.size(0), self.table)
         return self
 
+    def _exact(self, rows: int, like: Tensor) -> Tensor:
+        with torch.inference_mode(False), torch.device("cpu"):  # a training may follow the search
+            return self._encoding(rows, self.d_model).to(like)
+
+    def _is_exact(self, table: Tensor) -> bool:
+        return table.is_meta or table.equal(self._exact(table.size(0), table))
+
     def forward(self, positions: Tensor, max_length: int) -> Tensor:
-        """Encodings ``[N, D]`` of positions ``[N]``, all below ``max_length``."""
+        """Encodings ``[N, D]`` of positions ``[N]``, all below ``max_length``.
+
+        Raises:
+            ValueError: a sentence is longer than a table that a program has changed.
+        """
         table, needed = self.table, self.first_position + max_length
         if needed > table.size(0):
-            with torch.inference_mode(False):  # a training may follow the search
-                self.table = table = self.encoding(2 * needed, self.d_model).to(table)
+            if not self._is_exact(table):
+                raise ValueError(
+                    f"a sentence of {max_length} tokens exceeds the {table.size(0)} rows of"
+                    " embed_positions.table, which was changed: assign a longer one, or drop the"
+                    " sentence"
+                )
+            self.table = table = self._exact(2 * needed, table)
         return table[self.first_position :].index_select(0, positions)
 
 
