@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from .activation_checkpointing import may_checkpoint
 from .feed_forward import PositionwiseFeedForward
 from .key_values import KeyValues, WholeSentences
 from .multi_head_attention import MultiHeadAttention
@@ -18,8 +17,8 @@ from .residual import Residual
 class LayerShape:
     """The hyperparameters of a layer, named as in the paper.
 
-    ``d_k`` and ``d_v`` are d_model / num_heads by default. ``checkpoint_activations`` recomputes
-    the activations in backward instead of storing them.
+    ``d_k`` and ``d_v`` are d_model / num_heads by default. With ``checkpoint_activations``, a
+    stack recomputes the activations of its layers in backward instead of storing them.
     """
 
     d_model: int = 512
@@ -63,13 +62,11 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
-        self.checkpoint_activations = shape.checkpoint_activations
         self.self_attention = shape.attention()
         self.self_attention_residual = shape.residual()
         self.feed_forward = shape.feed_forward()
         self.feed_forward_residual = shape.residual()
 
-    @may_checkpoint
     def forward(
         self,
         x: Tensor,
@@ -114,9 +111,7 @@ class DecoderLayer(nn.Module):
         self.encoder_attention_residual = shape.residual()
         self.feed_forward = shape.feed_forward()
         self.feed_forward_residual = shape.residual()
-        self.checkpoint_activations = shape.checkpoint_activations
 
-    @may_checkpoint
     def forward(
         self,
         x: Tensor,

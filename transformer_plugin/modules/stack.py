@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from .activation_checkpointing import checkpointed
 from .embedding import embed
 from .key_values import KeyValues
 from .layers import LayerShape
@@ -38,6 +39,7 @@ class Stack(nn.Module):
         self.embed_tokens = embed_tokens
         self.embed_positions = embed_positions
         self.dropout = shape.dropout
+        self.checkpoint_activations = shape.checkpoint_activations
 
     def add_layers(self, layers: Iterable[nn.Module], shape: LayerShape) -> None:
         """Adds the layers and, with pre-norm, a final norm."""
@@ -75,7 +77,8 @@ class Stack(nn.Module):
         """
         all_weights: list[Weights] = []
         for i, (layer, seen) in enumerate(zip(self.layers, key_values, strict=False)):
-            x, *weights = layer(x, seen, i in asked)
+            run = checkpointed(layer) if self.checkpoint_activations else layer
+            x, *weights = run(x, seen, i in asked)
             if i in asked:
                 all_weights.append(tuple(weights))
         return (x if self.norm is None else self.norm(x)), all_weights
