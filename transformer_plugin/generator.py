@@ -8,7 +8,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from .language_model import CachedLanguageModel
+from .language_model import CachedLanguageModel, max_positions
 from .model import VaswaniTransformer
 from .refusal import Refusal
 from .retained_dropout import is_random
@@ -201,7 +201,10 @@ class VaswaniGenerator(nn.Module):
         self, src_tokens: Tensor, lengths: Tensor, prefix: Tensor | None = None
     ) -> Tensor:
         least = self.rules.min_length
-        limit = min(model.max_decoder_positions() for model in self.models) - 1
+        limits = [model.max_decoder_positions() for model in self.models]
+        if self.language_model is not None:
+            limits.append(max_positions(self.language_model))
+        limit = min(limits) - 1
         if self.max_len_a >= 0:
             limit = min(int(self.max_len_a * src_tokens.size(1) + self.max_len_b), limit)
         if least > limit:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder, FairseqLanguageModel
+from fairseq.modules import LearnedPositionalEmbedding
 from fairseq.tasks.language_modeling import LanguageModelingTask
 from torch import Tensor
 
@@ -53,6 +55,14 @@ def check_dictionary(model: FairseqLanguageModel, dictionary: Dictionary) -> Non
             " language's: binarise its text with --srcdict DATA-BIN/dict.TARGET.txt and train it"
             " again"
         )
+
+
+def max_positions(model: FairseqLanguageModel) -> int:
+    """Tokens that a language model can read: learned positions end, sinusoids do not."""
+    positions = getattr(model.decoder, "embed_positions", None)
+    if isinstance(positions, LearnedPositionalEmbedding):
+        return int(positions.max_positions)
+    return sys.maxsize
 
 
 def _check_size(size: int, dictionary: Dictionary, what: str) -> None:

@@ -66,29 +66,68 @@ def _check_replacement_file(generation: Mapping[str, Any]) -> None:
         raise Refusal("--replace-unk needs a file of words and their translations, or '' for none")
 
 
-def extras_of(
+def with_language_model(
     options: Mapping[str, Any],
     given: Mapping[str, Any],
     task: TranslationTask,
     model: nn.Module,
+) -> dict[str, Any]:
+    """The arguments ``given`` of a generator, with ``lm_model`` and ``lm_weight`` if there is a
+    ``--lm-path``; fairseq-interactive does not load it.
+
+    Args:
+        options: fairseq's generation options.
+        model: a translation model.
+
+    Raises:
+        Refusal: the language model has another dictionary.
+    """
+    language_model, path = given.get("lm_model"), options.get("lm_path")
+    if language_model is not None:
+        check_dictionary(language_model, task.target_dictionary)
+    elif path is not None:
+        language_model = load_language_model(path, task.target_dictionary)
+        language_model.to(next(model.parameters()).device)
+        return {**given, "lm_model": language_model, "lm_weight": options.get("lm_weight", 0.0)}
+    return dict(given)
+
+
+def check_stock(options: Mapping[str, Any], only_trees: bool, reason: str) -> None:
+    """Checks that fairseq's search, which ``reason`` needs, can do what the options ask for.
+
+    Raises:
+        Refusal: it cannot; it would fail in the middle of its output.
+    """
+    search = f"fairseq's search, needed for {reason},"
+    if only_trees:
+        raise Refusal(f"--only-trees: {search} has no trees")
+    if options.get("replace_unk") is not None:
+        raise Refusal(
+            f"--replace-unk: {search} does not align unknown words: omit one of them, or use"
+            " transformer-plugin translate --replace-unk"
+        )
+    if options.get("constraints") and options.get("print_alignment"):
+        raise Refusal(
+            f"--print-alignment: {search} cannot align a sentence with fewer hypotheses than"
+            " --beam: omit one of them"
+        )
+
+
+def extras_of(
+    options: Mapping[str, Any],
+    given: Mapping[str, Any],
+    task: TranslationTask,
 ) -> Extras:
     """The features that the options of a command select.
 
     Args:
         options: fairseq's generation options.
-        given: ``lm_model`` and ``lm_weight``, if fairseq has loaded the language model.
-        model: a translation model.
+        given: what ``with_language_model`` returns.
 
     Raises:
-        Refusal: the language model has another dictionary, ``--replace-unk`` cannot work, or
-            ``--only-trees`` is given for a target without trees.
+        Refusal: ``--replace-unk`` cannot work, or ``--only-trees`` is given for a target without
+            trees.
     """
-    language_model, path = given.get("lm_model"), options.get("lm_path")
-    if language_model is not None:
-        check_dictionary(language_model, task.target_dictionary)
-    elif path is not None:  # fairseq-interactive does not load it
-        language_model = load_language_model(path, task.target_dictionary)
-        language_model.to(next(model.parameters()).device)
     alignment = options.get("print_alignment")
     cfg: Any = task.cfg._get_root() if isinstance(task.cfg, DictConfig) else {}
     if options.get("replace_unk") is not None:
@@ -99,8 +138,8 @@ def extras_of(
         alignment,
         options.get("nbest", 1),
         options.get("replace_unk") is not None,
-        language_model,
-        given.get("lm_weight", options.get("lm_weight", 0.0)),
+        given.get("lm_model"),
+        given.get("lm_weight", 0.0),
         _tree_tokens(task) if task.cfg.only_trees else None,
     )
 

@@ -20,7 +20,7 @@ from .generator import CALL_TOKENS, VaswaniGenerator
 from .languages import check_languages
 from .model import ANY_LENGTH, VaswaniTransformer, shape_in_words
 from .refusal import Refusal
-from .search_extras import check_before_loading, extras_of
+from .search_extras import check_before_loading, check_stock, extras_of, with_language_model
 from .search_options import (
     PAPER_DECODING,
     PAPER_RULES,
@@ -154,14 +154,15 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
             args: fairseq's generation options.
 
         Raises:
-            Refusal: see ``check_options`` and ``extras_of``.
+            Refusal: see ``check_options`` and ``search_extras``.
         """
         given = dict(args) if isinstance(args, Mapping) else vars(args)  # DictConfig or Namespace
         options = PAPER_DECODING | {k: v for k, v in given.items() if v is not None}
         check_options(options, self._command())
         options["prefix_allowed_tokens_fn"] = prefix_allowed_tokens_fn
         options["max_len_a"] = max_len_a(options, self._fidelity())
-        reasons = for_stock(options, extra_gen_cls_kwargs) + ["generator class"] * bool(seq_gen_cls)
+        extra = with_language_model(options, extra_gen_cls_kwargs or {}, self, models[0])
+        reasons = for_stock(options, extra) + ["generator class"] * bool(seq_gen_cls)
         own = [model for model in models if isinstance(model, VaswaniTransformer)]
         precision = self.cfg.decode_precision
         if self._command() and self._whole_cfg()["common"]["bf16"]:
@@ -172,10 +173,8 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         if len(own) < len(models):
             reasons.append("a model that is not the plugin's")
         if reasons:
-            return self._build_stock_generator(
-                *(models, args, options, reasons),
-                *(seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn),
-            )
+            rest = seq_gen_cls, extra, prefix_allowed_tokens_fn
+            return self._build_stock_generator(models, args, options, reasons, *rest)
         chosen = {name: self._rule(name) for name in PAPER_RULES}
         rules = rules_of(options, chosen, self.target_dictionary)
         self._log_search(options, chosen | {"stop_rule": rules.stop_rule})
@@ -186,7 +185,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
             options["max_len_b"],
             options.get("temperature", 1.0),
             self.cfg.max_len_own,
-            extras_of(options, extra_gen_cls_kwargs or {}, self, own[0]),
+            extras_of(options, extra, self),
         )
 
     def _command(self) -> str | None:
@@ -232,8 +231,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
         reasons: list[str],
         *rest: Any,
     ) -> nn.Module:
-        if self.cfg.only_trees:
-            raise Refusal(f"--only-trees: fairseq's search, needed for {reasons[0]}, has no trees")
+        check_stock(options, self.cfg.only_trees, reasons[0])
         # Deviation: options that the plugin's search lacks use fairseq's search and its rules.
         logger.info(
             "fairseq's own search is used, with its length penalty and stop rule, because of: %s",

@@ -70,6 +70,19 @@ def test_fusion_in_both_commands(language_model, data_with_words, checkpoint, co
     assert len(plain) == 30 * 4 and plain != fused
 
 
+@pytest.mark.slow
+def test_fusion_in_fairseqs_search(language_model, data_with_words, checkpoint, corpus):
+    found = []
+    for words in ([], ["--lm-path", language_model, "--lm-weight", "0.5"]):
+        words = ("--no-repeat-ngram-size", "2", *words)
+        done = generate(data_with_words, checkpoint, *words)
+        found.append(sorted(line for line in done.stdout.splitlines() if line[:2] == "H-"))
+        again = interactive(corpus / "data", checkpoint, corpus, *words).stdout.splitlines()
+        texts = sorted(line.split("\t")[::2] for line in again if line[:2] == "H-")
+        assert texts == [line.split("\t")[::2] for line in found[-1]]
+    assert found[0] != found[1]
+
+
 def test_alignments_in_both_commands(checkpoint, corpus):
     words = ("--nbest", "2", "--print-alignment")
     found = translations(generate(corpus / "data", checkpoint, *words))
@@ -95,6 +108,15 @@ def test_what_a_command_would_not_find(tmp_path):
             "--only-trees: fairseq's search, needed for match_source_len, has no trees",
             marks=pytest.mark.slow,
         ),
+        (
+            ["--replace-unk", "", "--no-repeat-ngram-size", "2"],
+            "--replace-unk: fairseq's search, needed for no_repeat_ngram_size, does not align",
+        ),
+        pytest.param(
+            ["--constraints", "--print-alignment"],
+            "--print-alignment: fairseq's search, needed for constraints, cannot align",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             ["--prefix-size", "2"],
             "use transformer-plugin translate --prefix",
@@ -102,6 +124,11 @@ def test_what_a_command_would_not_find(tmp_path):
         ),
         pytest.param(
             ["--lm-path", "CHECKPOINT"],
+            "expected a model of --task language_modeling",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ["--lm-path", "CHECKPOINT", "--no-repeat-ngram-size", "2"],  # by fairseq's search
             "expected a model of --task language_modeling",
             marks=pytest.mark.slow,
         ),
