@@ -33,14 +33,20 @@ class OwnProbabilities(VaswaniTransformer):
         return (net_output[0] / 2).log_softmax(-1)
 
 
-@pytest.mark.parametrize("kind", [OwnForward, OwnProbabilities])
+class OwnDecoder(VaswaniDecoder):
+    """As of fairseq's pointer-generator."""
+
+    get_normalized_probs = OwnProbabilities.get_normalized_probs
+
+
+@pytest.mark.parametrize("kind", [OwnForward, OwnProbabilities, OwnDecoder])
 def test_the_loss_is_of_what_a_model_overrides(kind, build, batch, toy_task):
     """Half of the logits, in training and in validation."""
     model, sample = build(), batch([7, 4], [3, 6])
     logits = model(**sample["net_input"])[0].detach() / 2
     chosen = logits.log_softmax(-1).gather(2, sample["target"].unsqueeze(2)).squeeze(2)
     expected = -chosen[sample["target"].ne(1)].sum()
-    model.__class__ = kind
+    (model.decoder if kind is OwnDecoder else model).__class__ = kind
     criterion = VaswaniCrossEntropy(toy_task, 0.0, False)
     for train in (True, False):
         loss, _, log = criterion(model.train(train), sample)

@@ -19,6 +19,7 @@ from omegaconf import II
 from torch import Tensor
 
 from .command_line import add_options
+from .decoder import VaswaniDecoder
 from .model import VaswaniTransformer
 from .modules.label_smoothing import num_correct, smoothed_cross_entropy, smoothed_loss
 from .modules.packing import pack_tokens
@@ -84,7 +85,7 @@ class VaswaniCrossEntropy(FairseqCriterion):
         plain = _unwrapped(model)
         is_ours = isinstance(plain, VaswaniTransformer)
         in_forward = getattr(model, "find_unused_parameters", False)  # DDP looks at it alone
-        has_features = is_ours and not (in_forward or _overrides_output(type(plain)))
+        has_features = is_ours and not (in_forward or _overrides_output(plain))
         features, project, target = (self._features if has_features else self._log_p)(model, sample)
         if reduce:
             loss, nll_loss, correct = smoothed_loss(features, project, target, self.epsilon)
@@ -170,7 +171,11 @@ def _unwrapped(model: Any) -> Any:
     return model
 
 
-def _overrides_output(kind: type[VaswaniTransformer]) -> bool:
+def _overrides_output(model: VaswaniTransformer) -> bool:
     """Whether a model's log-probabilities may be others than ``decoder.output_layer`` gives."""
-    names = ("forward", "get_normalized_probs")
-    return any(getattr(kind, each) is not getattr(VaswaniTransformer, each) for each in names)
+    kind, decoder = type(model), type(model.decoder)
+    return (
+        kind.forward is not VaswaniTransformer.forward
+        or kind.get_normalized_probs is not VaswaniTransformer.get_normalized_probs
+        or decoder.get_normalized_probs is not VaswaniDecoder.get_normalized_probs
+    )

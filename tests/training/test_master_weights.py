@@ -85,10 +85,13 @@ def test_the_model_is_as_before_after_an_error(error):
     assert all(p is before[name] for name, p in model.named_parameters())
 
 
-def test_tied_parameters_stay_tied():
+@pytest.mark.parametrize("trained", [True, False])
+def test_tied_parameters_stay_tied(trained):
+    """Otherwise checkpoints before and after a resume could not be averaged."""
     model, masters = rounded_and_exact(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False))
     model[1].weight = model[0].weight
-    state = full_state(model, masters, {})
+    state = full_state(model, masters if trained else {}, {})
+    assert state["0.weight"].dtype == torch.float32
     assert state["0.weight"].data_ptr() == state["1.weight"].data_ptr()
 
 

@@ -63,9 +63,10 @@ def full_state(
     """
     values = dict(masters)
     for name, rounded in model.named_parameters():
-        exact = frozen.get(name)
-        if rounded not in values and exact is not None and exact.to(rounded).equal(rounded):
-            values[rounded] = exact
+        if rounded not in values:
+            widened = rounded.detach().float()
+            exact = frozen.get(name, widened)
+            values[rounded] = exact if exact.to(rounded).equal(rounded) else widened
     with _parameters_replaced(model, values):
         state: dict[str, Any] = model.state_dict()
     for name, value in state.items():
