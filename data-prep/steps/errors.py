@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 
 from transformer_plugin.refusal import Refusal
@@ -15,6 +16,8 @@ class BadInput(Exception):
 def exit_cleanly(main: Callable[[], None]) -> None:
     """Run `main`; turn bad input, full disks and Ctrl-C into a message and an exit status."""
     step = sys.argv[0].rsplit("/", 1)[-1]
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # of fairseq's imports
     try:
         main()
     except (BadInput, Refusal) as error:
