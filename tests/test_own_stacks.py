@@ -12,6 +12,8 @@ from transformer_plugin.decoder import VaswaniDecoder
 from transformer_plugin.encoder import VaswaniEncoder
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
+from transformer_plugin.modules.operation import Implementation
+from transformer_plugin.modules.products import row_multiple
 from transformer_plugin.search.next_tokens import Rules
 
 RULES = Rules(3, functools.partial(gnmt_length_penalty, alpha=0.6), "bound", 2, 1, 3)
@@ -96,3 +98,27 @@ def test_an_embedding_that_is_no_table_is_trained_loaded_and_searched(build, bat
     for model in models:
         check_search(model.eval().requires_grad_(False), sample)
     assert_close(*(model(**sample["net_input"])[0] for model in models))
+
+
+class Recorder(nn.Sequential):
+    def forward(self, x):
+        self.seen = x.size(0)
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("kind", [Recorder, nn.BatchNorm1d, None])
+def test_a_modified_stack_gets_no_idle_rows(kind, build, batch, monkeypatch):
+    """They counted in the balancing loss of a mixture of experts, and in batch statistics."""
+    forced = Implementation(lambda weight: True, lambda weight: 128)
+    monkeypatch.setattr(row_multiple, "implementations", [forced])
+    model, sample = build(), batch([7, 4, 9], [3, 6, 5])["net_input"]
+    for name, stack in (("src_tokens", model.encoder), ("prev_output_tokens", model.decoder)):
+        layer = stack.layers[0]
+        if kind is Recorder:
+            layer.feed_forward = Recorder(layer.feed_forward)
+        elif kind is nn.BatchNorm1d:
+            layer.feed_forward_residual.norm = nn.BatchNorm1d(32)
+        expected = sample[name].ne(1).sum() if kind else 128
+        assert stack.embed_sentences(sample[name])[0].size(0) == expected
+        model(**sample)
+        assert kind is not Recorder or layer.feed_forward.seen == expected

@@ -10,13 +10,14 @@ from torch import Tensor, nn
 
 from .language_model import CachedLanguageModel, max_positions
 from .model import VaswaniTransformer
+from .modules.operation import is_unmodified
 from .refusal import Refusal
 from .retained_dropout import is_random
 from .search.beam_search import Hypothesis, beam_search
 from .search.decoder_state import prepare_decoding
 from .search.next_tokens import Rules
 from .search.scorers import EnsembleScorer, FusedScorer, ModelScorer, Scorer
-from .search.thread_pool import map_in_threads, may_share
+from .search.thread_pool import map_in_threads
 from .search.tree_scorer import TreeScorer
 from .search_extras import Extras
 from .search_options import MAX_LEN_B
@@ -126,7 +127,7 @@ class VaswaniGenerator(nn.Module):
     def _workers(self, tokens: Tensor) -> int:
         # Threads would draw random numbers in an arbitrary order.
         random = self.rules.sampling is not None or any(map(is_random, self.models))
-        shared = all(may_share(part) for model in self.models for part in model.children())
+        shared = all(is_unmodified(part) for model in self.models for part in model.children())
         return torch.get_num_threads() if shared and not (random or tokens.is_cuda) else 1
 
     @torch.inference_mode()  # applies only to its own thread

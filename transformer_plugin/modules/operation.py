@@ -74,6 +74,17 @@ def is_exactly(module: nn.Module, kind: type[nn.Module]) -> bool:
     )
 
 
+def is_unmodified(part: nn.Module) -> bool:
+    """Whether a part of a model has no class, method or hook of the user's own, and no batch
+    normalisation: these may depend on all rows of a batch, or store something on ``self``."""
+    return all(
+        is_exactly(module, type(module))
+        and type(module).__module__.startswith(("torch.", "transformer_plugin."))
+        and not isinstance(module, nn.BatchNorm1d)
+        for module in part.modules()
+    )
+
+
 _CALL = nn.Module.__call__
 _PARAMETERS = frozenset([nn.Parameter, Tensor, type(None)])
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")

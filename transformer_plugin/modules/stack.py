@@ -11,6 +11,7 @@ from .activation_checkpointing import checkpointed
 from .embedding import embed
 from .key_values import KeyValues
 from .layers import LayerShape
+from .operation import is_unmodified
 from .packing import Packing, pack_tokens
 from .products import row_multiple
 from .residual import layer_norm
@@ -59,6 +60,8 @@ class Stack(nn.Module):
         """Embeds whole sentences ``[B, L]``, padded on either side; returns packed rows ``[N, D]``
         and their layout."""
         multiple = row_multiple(next(self.parameters()))
+        if multiple > 1 and not is_unmodified(self):
+            multiple = 1  # idle rows would count in the user's statistics and losses
         rows, packing = pack_tokens(tokens, self.padding_idx, multiple)
         return self.embed(rows, packing.positions, packing.max_length), packing
 

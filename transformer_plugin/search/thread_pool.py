@@ -7,9 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import torch
-from torch import nn
-
-from ..modules.operation import is_exactly
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -30,13 +27,3 @@ def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) ->
             return list(pool.map(function, items))
     finally:
         torch.set_num_threads(threads)  # for later threads; this one is unchanged
-
-
-def may_share(part: nn.Module) -> bool:
-    """Whether several threads may call a part of a model at once: a class, method or hook of the
-    user's own may keep something on ``self`` for later."""
-    return all(
-        is_exactly(module, type(module))
-        and type(module).__module__.startswith(("torch.", "transformer_plugin."))
-        for module in part.modules()
-    )
