@@ -3,12 +3,14 @@
 import pytest
 import torch
 from fairseq_commands import generate, last_line
+from torch import nn
 
 import transformer_plugin
 from transformer_plugin import generator as generator_module
 from transformer_plugin import task as task_module
 from transformer_plugin.decode_precision import in_precision
 from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.modules.int8_linear import Int8Linear
 from transformer_plugin.modules.operation import Implementation
 from transformer_plugin.modules.products import product_type
 from transformer_plugin.retained_dropout import is_random
@@ -39,6 +41,35 @@ def test_a_linear_layer_with_a_hook_is_not_rounded(build, batch):
         with torch.no_grad():
             found.append(in_precision(model, "int8")(**batch([4, 3], [3, 2])["net_input"])[0])
     assert (found[0] - found[1]).abs().max() > 0.1 * found[0].abs().max()
+
+
+class LowRank(nn.Module):
+    """An adapter (LoRA) that reads the weights of its children instead of calling them."""
+
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.factors = nn.ModuleList(
+            [nn.Linear(base.in_features, 2), nn.Linear(2, base.out_features)]
+        )
+
+    def forward(self, x):
+        down, up = (factor.weight for factor in self.factors)
+        return nn.functional.linear(x, self.base.weight + up @ down, self.base.bias)
+
+
+def test_linear_layers_of_a_users_module_are_not_rounded(build, batch):
+    """The module read 8-bit weights without their scale."""
+    model, sample = build(seed=2).eval(), batch([4, 3], [3, 2])["net_input"]
+    for layer in [*model.encoder.layers, *model.decoder.layers]:
+        layer.feed_forward.inner = LowRank(layer.feed_forward.inner)
+    with torch.no_grad():
+        exact = model(**sample)[0]
+        rounded = in_precision(model, "int8")(**sample)[0]
+    assert (rounded - exact).abs().max() < 0.1 * exact.abs().max()
+    for layer in [*model.encoder.layers, *model.decoder.layers]:
+        assert isinstance(layer.self_attention.output, Int8Linear)
+        assert isinstance(layer.feed_forward.outer, Int8Linear)
 
 
 @pytest.mark.parametrize("precision", ["bf16", "int8"])

@@ -16,6 +16,7 @@ Model = TypeVar("Model", bound=nn.Module)
 
 PRECISIONS = ("fp32", "bf16", "fp16", "int8")
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+_CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
 
 
 def fastest_on_gpu() -> str:
@@ -31,7 +32,7 @@ def in_precision(model: Model, precision: str) -> Model:
 
     ``bf16`` rounds the weights, and computes in fp32 on processors that multiply fp32 faster.
     ``int8`` is the same, but linear layers have 8-bit weights, and their inputs are rounded to 8
-    bits batch by batch (``Int8Linear``).
+    bits batch by batch (``Int8Linear``). Those of a user's modules are as in bf16.
 
     Raises:
         Refusal: the model's device does not support the precision.
@@ -48,10 +49,18 @@ def in_precision(model: Model, precision: str) -> Model:
     return rounded.to(product_type(next(rounded.parameters())))
 
 
-def _to_int8(module: nn.Module) -> None:
-    """Replaces the linear layers; a subclass, or one with a hook, may compute something else."""
+def _to_int8(module: nn.Module, calls_children: bool = False) -> None:
+    """Replaces the linear layers that the plugin's modules call. A subclass, or a linear layer with
+    a hook, may compute something else, and a user's module may read the weights of its children.
+
+    Args:
+        calls_children: of a container, whether the module that it belongs to is the plugin's.
+    """
+    if type(module) not in _CONTAINERS:
+        is_ours = type(module).__module__.startswith("transformer_plugin.")
+        calls_children = is_ours and is_exactly(module, type(module))
     for name, child in module.named_children():
-        if isinstance(child, nn.Linear) and is_exactly(child, nn.Linear):
+        if calls_children and isinstance(child, nn.Linear) and is_exactly(child, nn.Linear):
             setattr(module, name, Int8Linear(child))
         else:
-            _to_int8(child)
+            _to_int8(child, calls_children)
