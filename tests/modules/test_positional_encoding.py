@@ -92,6 +92,15 @@ def test_a_model_that_is_made_without_memory_has_the_encodings():
     torch.testing.assert_close(table, positional_encoding(table.size(0), 16))
 
 
+def test_a_model_whose_weights_are_assigned_has_the_encodings():
+    shape, tokens = LayerShape(d_model=16, d_ff=16, num_heads=2), torch.tensor([[5, 6, 2]])
+    model = Transformer(11, 0, shape, num_layers=1).eval()
+    with torch.device("meta"):
+        empty = Transformer(11, 0, shape, num_layers=1).eval()
+    empty.load_state_dict(model.state_dict(), assign=True)
+    assert torch.equal(empty(tokens, tokens), model(tokens, tokens))
+
+
 def test_fairseqs_layout_has_no_division_by_zero():
     expected = torch.tensor([[math.sin(p), math.cos(p)] for p in range(3)])
     torch.testing.assert_close(positional_encoding_halves(3, 2), expected)

@@ -86,6 +86,9 @@ class SinusoidalPositionalEncoding(nn.Module):
             ValueError: a sentence is longer than a table that a program has changed.
         """
         table, needed = self.table, self.first_position + max_length
+        if table.is_meta:  # load_state_dict(assign=True) assigns parameters only
+            like = table.new_empty(0, device=positions.device)
+            self.table = table = self._exact(table.size(0), like)
         if needed > table.size(0):
             if not self._is_exact(table):
                 raise ValueError(
