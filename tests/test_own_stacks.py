@@ -12,6 +12,7 @@ from transformer_plugin.decoder import VaswaniDecoder
 from transformer_plugin.encoder import VaswaniEncoder
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
+from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.modules.operation import Implementation
 from transformer_plugin.modules.products import row_multiple
 from transformer_plugin.search.next_tokens import Rules
@@ -72,6 +73,47 @@ def test_a_decoder_layer_that_is_used_again_is_searched(packed_weights, build, b
     model = build(d_model=64).eval().requires_grad_(not packed_weights)
     model.decoder.layers = nn.ModuleList([model.decoder.layers[0]] * 3)
     check_search(model, batch([7, 4, 9], [3, 6, 5]))
+
+
+class Wrapped(nn.Module):
+    """As docs/extending.md says of layers and masks."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer, self.given = layer, []
+
+    @property
+    def encoder_attention(self):
+        return self.layer.encoder_attention
+
+    def forward(self, x, key_values, need_weights):
+        self.given.append(x.dim())
+        return self.layer(x, key_values, need_weights)
+
+
+class Listening(MultiHeadAttention):
+    def attend(self, q, k, v, allowed=None, *others, **options):
+        self.given = [*getattr(self, "given", []), None if allowed is None else allowed.dtype]
+        return super().attend(q, k, v, allowed, *others, **options)
+
+
+def test_layers_are_given_what_the_page_says(build, batch):
+    model, sample = build().eval(), batch([7, 4, 9], [3, 6, 5])
+    layers = model.decoder.layers
+    for i, layer in enumerate(layers):
+        layer.encoder_attention.__class__ = layer.self_attention.__class__ = Listening
+        layers[i] = Wrapped(layer)
+    model(**sample["net_input"])
+    for each in layers:
+        assert each.given == [2]
+        for attention in (each.layer.self_attention, each.layer.encoder_attention):
+            assert attention.given == [torch.bool]
+            attention.given = []
+    check_search(model, sample)
+    for each in layers:
+        assert set(each.given) == {2, 3}
+        for attention in (each.layer.self_attention, each.layer.encoder_attention):
+            assert torch.float32 in attention.given
 
 
 class Factorised(nn.Module):
