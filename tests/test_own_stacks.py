@@ -164,3 +164,39 @@ def test_a_modified_stack_gets_no_idle_rows(kind, build, batch, monkeypatch):
         assert stack.embed_sentences(sample[name])[0].size(0) == expected
         model(**sample)
         assert kind is not Recorder or layer.feed_forward.seen == expected
+
+
+class Adapted(nn.Module):
+    """A layer or sub-layer with an adapter after it (Houlsby et al. 2019)."""
+
+    def __init__(self, inside):
+        super().__init__()
+        self.inside, self.adapter = inside, nn.Linear(64, 64)
+
+    def forward(self, x, key_values=None, need_weights=False):
+        x, *weights = self.inside(x, key_values, need_weights)
+        return x + self.adapter(x), *weights
+
+
+@pytest.mark.parametrize("packed_weights", [True, False])
+def test_layers_and_attentions_in_modules_of_the_users_own_are_searched(
+    packed_weights, build, batch
+):
+    """They were trained, and the search ended in an AttributeError."""
+    model = build(d_model=64).eval()
+    layers = model.decoder.layers
+    layers[0].self_attention = Adapted(layers[0].self_attention)
+    layers[0].encoder_attention = Adapted(layers[0].encoder_attention)
+    layers[1] = Adapted(layers[1])
+    model.encoder.layers = nn.ModuleList(map(Adapted, model.encoder.layers))
+    check_search(model.requires_grad_(not packed_weights), batch([7, 4, 9], [3, 6, 5]))
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_layer_without_one_encoder_decoder_attention_is_refused(number, build, batch):
+    """With two, a search gave both the keys of the first."""
+    model = build(d_model=64).eval()
+    both = [layer.encoder_attention for layer in model.decoder.layers]
+    model.decoder.layers[1].encoder_attention = nn.ModuleList(both[:number])
+    with pytest.raises(ValueError, match=f"DecoderLayer, has {number} encoder-decoder"):
+        check_search(model, batch([7, 4, 9], [3, 6, 5]))

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from ..modules.decoder import Decoder
+from ..modules.multi_head_attention import MultiHeadAttention
 from ..modules.operation import operation
 from ..modules.packing import Packing
 from .kv_cache import KVCache, Memory
@@ -55,9 +56,23 @@ def start_decoding(
         packing: its layout.
         num_hypotheses: expected k; each sentence starts with one hypothesis.
         need_weights: whether ``step`` may be called with ``need_weights``.
+
+    Raises:
+        ValueError: a layer has no encoder-decoder attention, or several.
     """
-    memories = [Memory.of(layer.encoder_attention, memory, packing) for layer in decoder.layers]
+    memories = [Memory.of(_encoder_attention(each), memory, packing) for each in decoder.layers]
     return CachedDecoder(decoder, KVCache(memories, num_hypotheses * packing.max_length))
+
+
+def _encoder_attention(layer: nn.Module) -> MultiHeadAttention:
+    """The encoder-decoder attention of a layer, also where a module of the user's own wraps it."""
+    found: list[Any] = [each for each in layer.modules() if getattr(each, "encoder_decoder", False)]
+    if len(found) != 1:
+        raise ValueError(
+            f"a layer of the decoder, {type(layer).__name__}, has {len(found)} encoder-decoder"
+            " attentions (modules whose encoder_decoder is True): a search needs one"
+        )
+    return found[0]
 
 
 class CachedDecoder:
