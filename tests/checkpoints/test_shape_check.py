@@ -4,6 +4,7 @@ from argparse import Namespace
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 from transformer_plugin import cli
 
@@ -74,3 +75,26 @@ def test_every_command_refuses_it_in_one_line(state, harm, dictionary, tmp_path,
         assert f"{path}: {WRONG}: expected {expected}, found" in line
         assert command[0] == "doctor" or captured.err.endswith(f"{line}\n")
         assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("state", ["plugin"], indirect=True)
+def test_what_a_task_of_the_users_own_adds_is_averaged_but_not_exported(
+    state, dictionary, tmp_path, capsys
+):
+    """Such as adapters; ``average`` refused them after the whole training."""
+    path, output = str(tmp_path / "in.pt"), tmp_path / "out"
+    state["model"]["adapter.weight"] = torch.full((3, 5), 2.0)
+    state["cfg"]["task"] = TASK | {"_name": "adapted_translation"}
+    torch.save(state, path)
+    for language in ("en", "de"):
+        dictionary.save(str(tmp_path / f"dict.{language}.txt"))
+    for command in (
+        ["convert", path, str(output), "--to", "stock"],
+        ["export", path, str(output), "--data", str(tmp_path), "--to", "ctranslate2"],
+        ["export", path, str(output), "--data", str(tmp_path), "--to", "huggingface"],
+    ):
+        assert cli.main(command) == 2
+        assert "adapter.weight: expected no such tensor" in capsys.readouterr().err
+        assert not output.exists()
+    assert cli.main(["average", "--inputs", path, path, "--output", str(output)]) == 0
+    assert_close(torch.load(output)["model"]["adapter.weight"], torch.full((3, 5), 2.0))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq.models.transformer import TransformerModel
+from fairseq.tasks import TASK_REGISTRY
 from torch import Tensor
 
 from ..architectures import built_class
@@ -23,14 +24,15 @@ from .stock_settings import UnsupportedModel, completed_settings, to_plugin, to_
 def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
     """Compares the names and shapes of a checkpoint's tensors with its settings.
 
-    Only models of the plugin, and of stock fairseq that the plugin can represent, are compared.
+    Only models of the plugin, and of stock fairseq that the plugin can represent, are compared, and
+    not if a task of the user's own was trained, which may have changed the model.
 
     Raises:
         CheckpointError: they differ; the message names the first tensor.
     """
     options = saved_options(state, "model")
     kind = built_class(options.get("_name") or options.get("arch"))
-    if kind not in (VaswaniTransformer, TransformerModel):
+    if kind not in (VaswaniTransformer, TransformerModel) or _is_of_own_task(state):
         return
     tensors = dict(state["model"])
     with reported_in_one_line(str(path)):
@@ -46,6 +48,13 @@ def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
             return
         except (CheckpointError, TypeError) as error:
             raise CheckpointError(f"{path}: {error}") from None
+
+
+def _is_of_own_task(state: Mapping[str, Any]) -> bool:
+    options = saved_options(state, "task")
+    name = options.get("_name") or options.get("task")
+    place = getattr(TASK_REGISTRY.get(name), "__module__", "")
+    return name is not None and not place.startswith(("fairseq.", "transformer_plugin."))
 
 
 def model_tensors(stored: Mapping[str, Tensor], model: VaswaniTransformer) -> dict[str, Tensor]:

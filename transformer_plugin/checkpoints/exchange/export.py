@@ -8,7 +8,9 @@ from typing import Any
 
 from ...config import is_plugin_model
 from ...files import atomic_folder
-from ..stock_settings import check_is_ours
+from ..meta_models import plugin_model
+from ..shape_check import model_tensors
+from ..stock_settings import check_is_ours, completed_settings
 from . import ctranslate2, huggingface
 from .conversion import convert, read
 from .equations_check import check_equations, note_own_architecture
@@ -70,4 +72,5 @@ def _of_the_plugin(state: dict[str, Any]) -> dict[str, Any]:
         return convert(state, "plugin")
     check_is_ours(model)
     check_equations(model)
-    return state
+    settings, stored = completed_settings(model), state["model"]
+    return {**state, "model": model_tensors(stored, plugin_model(settings, stored))}
