@@ -98,3 +98,17 @@ def test_what_a_task_of_the_users_own_adds_is_averaged_but_not_exported(
         assert not output.exists()
     assert cli.main(["average", "--inputs", path, path, "--output", str(output)]) == 0
     assert_close(torch.load(output)["model"]["adapter.weight"], torch.full((3, 5), 2.0))
+
+
+@pytest.mark.parametrize("state", ["plugin"], indirect=True)
+def test_an_architecture_of_the_users_own_with_other_tensors_is_named(state, tmp_path, capsys):
+    del state["model"][WRONG]
+    state["cfg"]["model"] |= {"_name": "users_gated", "layer_norm_eps": 1e-5}
+    torch.save(state, tmp_path / "in.pt")
+    words = ["convert", str(tmp_path / "in.pt"), str(tmp_path / "out"), "--to", "stock"]
+    assert cli.main(words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(
+        f"{WRONG}: expected [64, 32] by the model's settings, found no such tensor: users_gated is"
+        " an architecture of your own, and other software has no counterpart for its tensors"
+    )

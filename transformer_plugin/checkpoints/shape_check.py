@@ -72,8 +72,12 @@ def model_tensors(stored: Mapping[str, Tensor], model: VaswaniTransformer) -> di
     if found != expected:
         name = min(k for k in expected.keys() | found.keys() if found.get(k) != expected.get(k))
         shapes = [list(s[name]) if name in s else "no such tensor" for s in (expected, found)]
+        arch = model.cfg._name
+        reason = f"{arch} is an architecture of your own, and other software has no counterpart for"
+        reason += " its tensors"
+        if built_class(arch) is VaswaniTransformer:
+            reason = "the checkpoint is not of a plain Transformer, or incomplete"
         raise CheckpointError(
-            f"{name}: expected {shapes[0]} by the model's settings, found {shapes[1]}: the"
-            " checkpoint is not of a plain Transformer, or incomplete"
+            f"{name}: expected {shapes[0]} by the model's settings, found {shapes[1]}: {reason}"
         )
     return tensors
