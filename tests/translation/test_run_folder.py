@@ -2,8 +2,13 @@
 
 import json
 
+import pytest
+import torch
+from fairseq.tasks import TASK_REGISTRY
+
 import transformer_plugin
 from transformer_plugin import cli
+from transformer_plugin.task import VaswaniTranslationTask
 
 
 def test_the_folder_of_a_run_is_enough(run_folder, capsys):
@@ -43,3 +48,14 @@ def test_the_folder_of_a_seed_finds_the_data_of_its_experiment(prepared, tmp_pat
     sentence = ["the cat sees ."]
     by_python = (transformer_plugin.load(folder, cpu=True) for folder in (run, seed))
     assert next(by_python).translate(sentence) == next(by_python).translate(sentence)
+
+
+def test_a_task_of_the_users_own_is_not_replaced_by_the_plugins(run_folder, tmp_path, monkeypatch):
+    """Which would not do what it does with sentences, such as adding a tag."""
+    tagged = type("TaggedTask", (VaswaniTranslationTask,), {"__module__": "tagged"})
+    monkeypatch.setitem(TASK_REGISTRY, "tagged_translation", tagged)
+    state = torch.load(run_folder / "checkpoints/averaged.pt", weights_only=False)
+    state["cfg"]["task"]["_name"] = "tagged_translation"
+    torch.save(state, tmp_path / "tagged.pt")
+    with pytest.raises(ValueError, match=r"tagged\.pt: trained with --task tagged_translation"):
+        transformer_plugin.load(run_folder, tmp_path / "tagged.pt", cpu=True)

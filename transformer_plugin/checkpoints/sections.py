@@ -6,11 +6,21 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
+from fairseq.tasks import TASK_REGISTRY
+
 
 def saved_options(state: Mapping[str, Any], part: str) -> dict[str, Any]:
     """The options of a section of a checkpoint's ``cfg``; an old checkpoint has all in ``args``."""
     found = (state.get("cfg") or {}).get(part) or state.get("args") or {}
     return vars(found) if isinstance(found, Namespace) else dict(found)
+
+
+def own_task(state: Mapping[str, Any]) -> str | None:
+    """The task that a checkpoint was trained with, if it is not the plugin's or fairseq's."""
+    options = saved_options(state, "task")
+    name: str | None = options.get("_name") or options.get("task")
+    place = getattr(TASK_REGISTRY.get(name), "__module__", "")
+    return None if place.startswith(("fairseq.", "transformer_plugin.")) else name
 
 
 def section(cfg: Mapping[str, Any], name: str) -> dict[str, Any]:

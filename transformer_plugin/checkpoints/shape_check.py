@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fairseq.models.transformer import TransformerModel
-from fairseq.tasks import TASK_REGISTRY
 from torch import Tensor
 
 from ..architectures import built_class
@@ -17,7 +16,7 @@ from ..model import VaswaniTransformer
 from ..state_names import check_kinds, is_dropped
 from .meta_models import plugin_model, stock_model
 from .model_building import reported_in_one_line
-from .sections import saved_options
+from .sections import own_task, saved_options
 from .stock_settings import UnsupportedModel, completed_settings, to_plugin, to_stock
 
 
@@ -32,7 +31,7 @@ def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
     """
     options = saved_options(state, "model")
     kind = built_class(options.get("_name") or options.get("arch"))
-    if kind not in (VaswaniTransformer, TransformerModel) or _is_of_own_task(state):
+    if kind not in (VaswaniTransformer, TransformerModel) or own_task(state):
         return
     tensors = dict(state["model"])
     with reported_in_one_line(str(path)):
@@ -48,13 +47,6 @@ def check_shapes(path: str | Path, state: Mapping[str, Any]) -> None:
             return
         except (CheckpointError, TypeError) as error:
             raise CheckpointError(f"{path}: {error}") from None
-
-
-def _is_of_own_task(state: Mapping[str, Any]) -> bool:
-    options = saved_options(state, "task")
-    name = options.get("_name") or options.get("task")
-    place = getattr(TASK_REGISTRY.get(name), "__module__", "")
-    return name is not None and not place.startswith(("fairseq.", "transformer_plugin."))
 
 
 def model_tensors(stored: Mapping[str, Tensor], model: VaswaniTransformer) -> dict[str, Tensor]:

@@ -18,7 +18,7 @@ from fairseq.models import BaseFairseqModel
 
 from .. import components  # noqa: F401  (registers the task)
 from ..checkpoints.fairseq_loading import protect_loading
-from ..checkpoints.sections import saved_options
+from ..checkpoints.sections import own_task, saved_options
 from ..decode_precision import fastest_on_gpu, in_precision
 from ..languages import check_languages
 from ..model import VaswaniTransformer
@@ -176,6 +176,11 @@ def arguments_of(data: Path | str, path: Path | str, **options: Any) -> argparse
 def _load_model(path: str, task: tasks.FairseqTask) -> BaseFairseqModel:
     with _GLOBAL_STATE:
         state = checkpoint_utils.load_checkpoint_to_cpu(path)
+    if name := own_task(state):
+        raise ValueError(
+            f"{path}: trained with --task {name}, a task of your own, which may change sentences or"
+            " model: use fairseq-generate or fairseq-interactive with its --user-dir"
+        )
     trained = saved_options(state, "task")
     check_languages(path, trained, task.cfg.source_lang, task.cfg.target_lang)
     (model,), _ = checkpoint_utils.load_model_ensemble([path], task=task, state=state)
