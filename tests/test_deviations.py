@@ -106,6 +106,13 @@ def test_other_optimizer_schedule_and_batches():
     assert all_deviations(configuration("--batch-size", "64")) == [sentences]
 
 
+def test_no_size_of_batches_is_no_deviation():
+    """As in a program that builds a model without training it."""
+    cfg = configuration()
+    cfg.dataset.max_tokens = None
+    assert all_deviations(cfg) == []
+
+
 def test_less_memory_is_no_deviation():
     assert all_deviations(configuration("--checkpoint-activations")) == []
 

@@ -124,6 +124,8 @@ def run_deviations(settings: Mapping[str, Any]) -> list[str]:
 def _batch_deviations(cfg: Any) -> list[str]:
     if cfg.dataset.batch_size:
         return [_deviation("batch", f"{cfg.dataset.batch_size} sentences", "about 25,000 tokens")]
+    if cfg.dataset.max_tokens is None:  # a program may build a model without batches
+        return []
     workers = cfg.distributed_training.distributed_world_size
     batch = cfg.dataset.max_tokens * cfg.optimization.update_freq[-1] * workers
     if batch in _BATCH:
