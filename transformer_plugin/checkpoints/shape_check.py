@@ -65,10 +65,12 @@ def model_tensors(stored: Mapping[str, Tensor], model: VaswaniTransformer) -> di
         name = min(k for k in expected.keys() | found.keys() if found.get(k) != expected.get(k))
         shapes = [list(s[name]) if name in s else "no such tensor" for s in (expected, found)]
         arch = model.cfg._name
-        reason = f"{arch} is an architecture of your own, and other software has no counterpart for"
-        reason += " its tensors"
-        if built_class(arch) is VaswaniTransformer:
-            reason = "the checkpoint is not of a plain Transformer, or incomplete"
+        reason = "the checkpoint is not of a plain Transformer, or incomplete"
+        if built_class(arch) is not VaswaniTransformer:
+            reason = (
+                f"{arch} is an architecture of your own, and other software has no counterpart for"
+                " its tensors"
+            )
         raise CheckpointError(
             f"{name}: expected {shapes[0]} by the model's settings, found {shapes[1]}: {reason}"
         )
