@@ -31,7 +31,8 @@ fi
 
 IFS=: read -r -a checkpoints <<< "$CHECKPOINT"
 stage generate --output "$RUN_DIR/generate.log" "${checkpoints[@]/#/--input=}" \
-    --input "$DATA_DIR/data-bin" --input "$REPO/transformer_plugin/modules" --input "$REPO/transformer_plugin/search" \
+    --input "$DATA_DIR/data-bin" --input "$REPO/transformer_plugin/modules" \
+    --input "$REPO/transformer_plugin/search" \
     --stdout "$RUN_DIR/generate.log" --about "the $EVALUATE set, beam $BEAM" \
     "${exactness[@]}" -- fairseq-generate "$DATA_DIR/data-bin" \
     --user-dir "$REPO/transformer_plugin" \

@@ -29,10 +29,10 @@ choose_batch() {
 launch=() launch_env=() device_flags=()
 whole_numbers NODES NODE_RANK ${GPUS:+GPUS}
 positive MASTER_PORT
-((NODE_RANK < NODES || !NODES)) || die "NODE_RANK is $NODE_RANK and NODES is $NODES: ranks count from 0"
 find_gpus
 : "${GPUS:=$((gpus ? gpus : 1))}"
 ((GPUS && NODES)) || die "GPUS is $GPUS and NODES is $NODES: expected 1 at least"
+((NODE_RANK < NODES)) || die "NODE_RANK is $NODE_RANK and NODES is $NODES: ranks count from 0"
 ((gpus == 0 || GPUS <= gpus)) || die "GPUS is $GPUS, but this machine has $gpus"
 ((gpus)) || device_flags+=(--cpu)
 devices=$((GPUS * NODES))

@@ -22,12 +22,12 @@ prepared=0 report=$DATA_DIR/clean/report.json
 [[ ! -e $report || $prepared == "$LOWERCASE" || " ${PLAN[*]-} " == *" prepare "* ]] ||
     die "LOWERCASE is $LOWERCASE, but $DATA_DIR was prepared with LOWERCASE=$prepared: give that"
 
+held_out=0  # 1: the set is a part of the corpus's train
+[[ ! -e $DATA_DIR/clean/$EVALUATE.raw.$TARGET ]] || held_out=1
+[[ $EVALUATE != valid ]] ||
+    ! grep -qs '"every"' "$REPO/data-prep/corpora/$CORPUS.json" "$CORPUS" || held_out=1
 raw=$DATA_DIR/raw/$EVALUATE
-if [[ -z ${TRAIN:-} ]] && { [[ -e $DATA_DIR/clean/$EVALUATE.raw.$TARGET ]] ||
-    { [[ $EVALUATE == valid ]] &&
-        grep -qs '"every"' "$REPO/data-prep/corpora/$CORPUS.json" "$CORPUS"; }; }; then
-    raw=$DATA_DIR/clean/$EVALUATE.raw  # held out of train
-fi
+[[ $held_out == 0 || -n ${TRAIN:-} ]] || raw=$DATA_DIR/clean/$EVALUATE.raw
 flags=()
 [[ -z $COMET_PYTHON || $DRY_RUN == 1 ]] || command -v "$COMET_PYTHON" > /dev/null ||
     die "COMET_PYTHON is '$COMET_PYTHON': there is no such program"

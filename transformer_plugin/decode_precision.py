@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from .modules.int8_linear import Int8Linear
-from .modules.operation import is_exactly
+from .modules.operation import is_exactly, is_exactly_of
 from .modules.products import product_type
 from .refusal import Refusal
 
@@ -57,8 +57,7 @@ def _to_int8(module: nn.Module, calls_children: bool = False) -> None:
         calls_children: of a container, whether the module that it belongs to is the plugin's.
     """
     if type(module) not in _CONTAINERS:
-        is_ours = type(module).__module__.startswith("transformer_plugin.")
-        calls_children = is_ours and is_exactly(module, type(module))
+        calls_children = is_exactly_of(module, "transformer_plugin")
     for name, child in module.named_children():
         if calls_children and isinstance(child, nn.Linear) and is_exactly(child, nn.Linear):
             setattr(module, name, Int8Linear(child))

@@ -127,8 +127,9 @@ class VaswaniGenerator(nn.Module):
     def _workers(self, tokens: Tensor) -> int:
         # Threads would draw random numbers in an arbitrary order.
         random = self.rules.sampling is not None or any(map(is_random, self.models))
-        shared = all(is_unmodified(part) for model in self.models for part in model.children())
-        return torch.get_num_threads() if shared and not (random or tokens.is_cuda) else 1
+        parts = (part for model in self.models for part in model.children())
+        shared = not (tokens.is_cuda or random) and all(map(is_unmodified, parts))
+        return torch.get_num_threads() if shared else 1
 
     @torch.inference_mode()  # applies only to its own thread
     def _search(

@@ -127,6 +127,10 @@ def test_a_stopped_service_waits_for_nobody(prepared, number):
     assert half.recv(1) == b""
 
 
+def in_capitals(jobs):
+    return [[{"translation": s.upper()} for s in job.sentences] for job in jobs]
+
+
 def test_one_bad_request_does_not_harm_the_others_of_its_batch():
     started, go_on = threading.Event(), threading.Event()
 
@@ -135,7 +139,7 @@ def test_one_bad_request_does_not_harm_the_others_of_its_batch():
         go_on.wait(10)
         if any("bad" in job.sentences for job in jobs):
             raise RuntimeError("no")
-        return [[{"translation": s.upper()} for s in job.sentences] for job in jobs]
+        return in_capitals(jobs)
 
     async def ask():
         queue = RequestQueue(work, max_waiting=3, max_sentences=10)
@@ -160,7 +164,7 @@ def test_clients_that_have_left_take_no_place():
     def work(jobs):
         started.set()
         go_on.wait(10)
-        return [[{"translation": s.upper()} for s in job.sentences] for job in jobs]
+        return in_capitals(jobs)
 
     async def ask():
         queue = RequestQueue(work, max_waiting=1, max_sentences=10)

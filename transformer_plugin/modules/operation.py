@@ -74,12 +74,17 @@ def is_exactly(module: nn.Module, kind: type[nn.Module]) -> bool:
     )
 
 
+def is_exactly_of(module: nn.Module, *packages: str) -> bool:
+    """Whether ``module`` is exactly an instance of a class of these packages."""
+    package = type(module).__module__.partition(".")[0]
+    return package in packages and is_exactly(module, type(module))
+
+
 def is_unmodified(part: nn.Module) -> bool:
     """Whether a part of a model has no class, method or hook of the user's own, and no batch
     normalisation: these may depend on all rows of a batch, or store something on ``self``."""
     return all(
-        is_exactly(module, type(module))
-        and type(module).__module__.startswith(("torch.", "transformer_plugin."))
+        is_exactly_of(module, "torch", "transformer_plugin")
         and not isinstance(module, nn.BatchNorm1d)
         for module in part.modules()
     )

@@ -68,16 +68,15 @@ class SinusoidalPositionalEncoding(nn.Module):
         been rounded, or have no values. A changed table is only converted."""
         before = self.table
         super()._apply(*conversion, **options)
-        if self._is_exact(before):
-            self.table = self._exact(before.size(0), self.table)
+        with torch.inference_mode(False), torch.device("cpu"):
+            exact = self._encoding(before.size(0), self.d_model)
+            if before.is_meta or before.equal(exact.to(before)):
+                self.table = exact.to(self.table)
         return self
 
     def _exact(self, rows: int, like: Tensor) -> Tensor:
         with torch.inference_mode(False), torch.device("cpu"):  # a training may follow the search
             return self._encoding(rows, self.d_model).to(like)
-
-    def _is_exact(self, table: Tensor) -> bool:
-        return table.is_meta or table.equal(self._exact(table.size(0), table))
 
     def forward(self, positions: Tensor, max_length: int) -> Tensor:
         """Encodings ``[N, D]`` of positions ``[N]``, all below ``max_length``.
@@ -90,7 +89,7 @@ class SinusoidalPositionalEncoding(nn.Module):
             like = table.new_empty(0, device=positions.device)
             self.table = table = self._exact(table.size(0), like)
         if needed > table.size(0):
-            if not self._is_exact(table):
+            if not table.equal(self._exact(table.size(0), table)):
                 raise ValueError(
                     f"a sentence of {max_length} tokens exceeds the {table.size(0)} rows of"
                     " embed_positions.table, which was changed: assign a longer one, or drop the"

@@ -69,7 +69,7 @@ def full_state(
             values[rounded] = exact if exact.to(rounded).equal(rounded) else widened
     with _parameters_replaced(model, values):
         state: dict[str, Any] = model.state_dict()
-    for name, value in state.items():
+    for name, value in state.items():  # buffers
         if isinstance(value, Tensor) and value.is_floating_point():
             state[name] = value.float()
     return state
