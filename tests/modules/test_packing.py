@@ -52,11 +52,12 @@ def test_idle_rows_fill_up_to_the_multiple_and_reach_nothing():
         assert rows.grad[:real].eq(1).all() and rows.grad[real:].eq(0).all()
 
 
-def test_padding_is_put_back_on_its_side():
+def test_padding_is_put_back_where_it_was():
     left = torch.tensor([[5, 6, 7], [PAD, 8, 9], [PAD, PAD, 4]])
     right = torch.tensor([[5, 6, 7], [8, 9, PAD], [4, PAD, PAD]])
     full = torch.tensor([[5, 6], [7, 8]])
-    for tokens in (left, right, full):
+    inside = torch.tensor([[5, PAD, 7], [8, 9, 4]])
+    for tokens in (left, right, full, inside):
         for multiple in (1, 4):  # with idle rows
             rows, packing = pack_tokens(tokens, PAD, multiple)
             found = pad_like(torch.stack([rows, -rows], dim=1), packing, tokens.eq(PAD))

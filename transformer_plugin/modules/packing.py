@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -125,22 +125,17 @@ def remove_padding(x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tenso
 
 
 def pad_like(rows: Tensor, packing: Packing, padding_mask: Tensor) -> Tensor:
-    """``[N, ...]`` to the rectangle ``[B, L, ...]``, with zeros for padding on the given side.
+    """``[N, ...]`` to ``[B, L, ...]``, with zeros for padding, wherever that is.
 
     Args:
-        padding_mask: ``[B, L]``, True = padding, on one side of each sentence.
+        padding_mask: ``[B, L]``, True = padding.
     """
-    if packing.index is None:
-        return packing.pad(rows)
-    size = packing.batch_size * packing.max_length
-    first_column = (~padding_mask).int().argmax(dim=1)  # [B]
-    sentence = (packing.index // packing.max_length).clamp_max(packing.batch_size - 1)
-    index = (packing.index + first_column[sentence]).where(packing.index < size, size)
-    return replace(packing, index=index).pad(rows)
+    real = rows[: packing.offsets[-1]]  # without idle rows
+    return restore_padding(real, padding_mask, padding_mask.shape)
 
 
 def restore_padding(rows: Tensor, padding_mask: Tensor | None, shape: torch.Size) -> Tensor:
-    """``[N, D]`` to ``[B, L, D]``, with zeros for padding; B and L are from ``shape``."""
+    """``[N, ...]`` to ``[B, L, ...]``, with zeros for padding; B and L are from ``shape``."""
     if padding_mask is None:
         return rows.unflatten(0, shape[:2])
     whole = rows.new_zeros(*shape[:2], *rows.shape[1:])
