@@ -51,21 +51,20 @@ def test_a_table_that_grew_in_a_search_serves_training():
 
 
 @pytest.mark.parametrize("halves", [False, True])
-def test_conversions_start_from_the_exact_table(halves):
-    exact = SinusoidalPositionalEncoding(10, halves).table
-    encoding = SinusoidalPositionalEncoding(10, halves)
-    assert torch.equal(encoding.bfloat16().table, exact.bfloat16())
-    assert torch.equal(encoding.half().float().table, exact)
+def test_conversions_leave_the_table_exact(halves):
+    positions = torch.arange(9)
+    exact = SinusoidalPositionalEncoding(10, halves)(positions, 9)
     with torch.device("meta"):
-        empty = SinusoidalPositionalEncoding(10, halves)
-    assert empty.to(torch.float16).table.is_meta
-    assert torch.equal(empty.float().to_empty(device="cpu").table, exact)
+        encoding = SinusoidalPositionalEncoding(10, halves).half()
+    assert encoding(positions.to("meta"), 9).is_meta
+    assert torch.equal(encoding.to_empty(device="cpu").bfloat16()(positions, 9), exact)
+    assert not encoding.state_dict()
 
 
 def test_a_changed_table_is_kept_and_does_not_grow():
     encoding = SinusoidalPositionalEncoding(8, num_positions=4)
     encoding.table.mul_(0.5)
-    assert torch.equal(encoding.float().half().table, (positional_encoding(4, 8) / 2).half())
+    assert torch.equal(encoding.half()(torch.arange(4), 4), positional_encoding(4, 8) / 2)
     with pytest.raises(ValueError, match=r"5 tokens exceeds the 4 rows .* was changed"):
         encoding(torch.tensor([4]), 5)
 

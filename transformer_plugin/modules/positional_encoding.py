@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -37,8 +36,9 @@ def positional_encoding_halves(num_positions: int, d_model: int) -> Tensor:
 
 
 class SinusoidalPositionalEncoding(nn.Module):
-    """A table of sinusoids that grows with the longest sentence seen; it has no parameters. A
-    program may change the table, which then does not grow.
+    """A table of sinusoids that grows with the longest sentence seen. It is float32 whatever the
+    model is converted to, and neither parameter nor buffer. A program may change the table, which
+    then does not grow.
 
     Args:
         d_model: width of the model, D.
@@ -46,8 +46,6 @@ class SinusoidalPositionalEncoding(nn.Module):
         first_position: position of a sentence's first token (0 in the paper, 2 in fairseq).
         num_positions: initial size of the table.
     """
-
-    table: Tensor
 
     def __init__(
         self,
@@ -60,42 +58,30 @@ class SinusoidalPositionalEncoding(nn.Module):
         self.d_model = d_model
         self.first_position = first_position
         self._encoding = positional_encoding_halves if halves else positional_encoding
-        table = self._encoding(first_position + num_positions, d_model)
-        self.register_buffer("table", table, persistent=False)
+        self.table = self._exact(first_position + num_positions)
 
-    def _apply(self, *conversion: Any, **options: Any) -> SinusoidalPositionalEncoding:
-        """Converts the table, as ``to`` and ``half`` do, and computes it again, since it may have
-        been rounded, or have no values. A changed table is only converted."""
-        before = self.table
-        super()._apply(*conversion, **options)
-        with torch.inference_mode(False), torch.device("cpu"):
-            exact = self._encoding(before.size(0), self.d_model)
-            if before.is_meta or before.equal(exact.to(before)):
-                self.table = exact.to(self.table)
-        return self
-
-    def _exact(self, rows: int, like: Tensor) -> Tensor:
+    def _exact(self, num_rows: int) -> Tensor:
         with torch.inference_mode(False), torch.device("cpu"):  # a training may follow the search
-            return self._encoding(rows, self.d_model).to(like)
+            return self._encoding(num_rows, self.d_model)
 
     def forward(self, positions: Tensor, max_length: int) -> Tensor:
-        """Encodings ``[N, D]`` of positions ``[N]``, all below ``max_length``.
+        """Encodings ``[N, D]`` of positions ``[N]``, all below ``max_length``, float32.
 
         Raises:
             ValueError: a sentence is longer than a table that a program has changed.
         """
         table, needed = self.table, self.first_position + max_length
-        if table.is_meta:  # load_state_dict(assign=True) assigns parameters only
-            like = table.new_empty(0, device=positions.device)
-            self.table = table = self._exact(table.size(0), like)
         if needed > table.size(0):
-            if not table.equal(self._exact(table.size(0), table)):
+            if not table.equal(self._exact(table.size(0)).to(table)):
                 raise ValueError(
                     f"a sentence of {max_length} tokens exceeds the {table.size(0)} rows of"
                     " embed_positions.table, which was changed: assign a longer one, or drop the"
                     " sentence"
                 )
-            self.table = table = self._exact(2 * needed, table)
+            table = self._exact(2 * needed)
+        table = table.to(positions.device)
+        if not table.is_meta:  # whose values would be lost
+            self.table = table
         return table[self.first_position :].index_select(0, positions)
 
 
