@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from dataclasses import fields
 from typing import Any
 
 from fairseq.data import Dictionary
@@ -172,21 +173,8 @@ def layer_shape(cfg: VaswaniConfig) -> LayerShape:
             " of them, or set the width of a head with --d-k and --d-v"
         )
     d_k, d_v = head_widths(cfg)
-    return LayerShape(
-        d_model=cfg.d_model,
-        d_ff=cfg.d_ff,
-        num_heads=cfg.num_heads,
-        d_k=d_k,
-        d_v=d_v,
-        dropout=cfg.dropout,
-        attention_dropout=cfg.attention_dropout,
-        activation_dropout=cfg.activation_dropout,
-        pre_norm=cfg.pre_norm,
-        layer_norm_eps=cfg.layer_norm_eps,
-        attention_score=cfg.attention_score,
-        attention_window=cfg.attention_window,
-        checkpoint_activations=cfg.checkpoint_activations,
-    )
+    named_alike = {each.name: getattr(cfg, each.name) for each in fields(LayerShape)}
+    return LayerShape(**named_alike | {"d_k": d_k, "d_v": d_v})
 
 
 def _build_embeddings(
