@@ -5,6 +5,7 @@ import time
 
 import pytest
 import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.distributed import ModuleProxyWrapper
 from fairseq.logging import metrics
 from torch.nn.parallel import DistributedDataParallel
@@ -143,3 +144,26 @@ def test_the_peak_is_that_of_all_devices_in_the_type_of_their_products(
 def test_wrong_numbers_are_refused(toy_task, epsilon, peak, option):
     with pytest.raises(ValueError, match=f"{option} must be"):
         VaswaniCrossEntropy(toy_task, epsilon, False, peak)
+
+
+@pytest.mark.parametrize("reduce", [True, False])
+def test_targets_that_are_padding_do_not_count(build, batch, toy_task, reduce):
+    """fairseq's criteria skip them as well: some tasks mask the loss in this way."""
+    model, sample = build(), batch([7, 4, 9], [3, 6, 5])
+    sample["target"][0, 1] = sample["target"][1, 0] = sample["target"][1, 4] = 1
+    stock = LabelSmoothedCrossEntropyCriterion(toy_task, False, 0.1)
+    model.train()
+    grads = {}
+    for criterion in (VaswaniCrossEntropy(toy_task, 0.1, False), stock):
+        loss, _, log = criterion(model, sample, reduce)
+        model.zero_grad()
+        loss.sum().backward()
+        grads[criterion] = [p.grad.clone() for p in model.parameters()], log["nll_loss"].sum()
+    torch.testing.assert_close(*grads.values(), atol=2e-5, rtol=1e-4)
+
+
+def test_a_target_whose_input_is_padding_is_refused(build, batch, toy_task):
+    sample = batch([7, 4], [3, 6])
+    sample["net_input"]["prev_output_tokens"][1, 2] = 1
+    with pytest.raises(ValueError, match="has padding where the target has a token"):
+        VaswaniCrossEntropy(toy_task, 0.1, False)(build(), sample)

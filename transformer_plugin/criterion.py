@@ -112,6 +112,12 @@ class VaswaniCrossEntropy(FairseqCriterion):
         """The decoder's output, ``[N, D]``; its projection to logits; and the gold classes."""
         features, _ = model(**sample["net_input"], features_only=True, packed=True)
         target, _ = pack_tokens(sample["target"], self.padding_idx)
+        omits = sample.get("omits_targets")  # known from the host, which need not wait for a GPU
+        if omits_targets(sample, self.padding_idx) if omits is None else omits:
+            inputs = sample["net_input"]["prev_output_tokens"].ne(self.padding_idx)
+            of_rows = sample["target"][inputs]
+            counted = of_rows.ne(self.padding_idx)
+            features, target = features[: counted.numel()][counted], of_rows[counted]
         return features, model.decoder.output_layer, target
 
     def _log_p(
@@ -162,6 +168,25 @@ class VaswaniCrossEntropy(FairseqCriterion):
     def logging_outputs_can_be_summed() -> bool:
         """True: all values are sums, so workers exchange one number for each."""
         return True
+
+
+def omits_targets(sample: dict[str, Any], pad: int) -> bool:
+    """Whether the target has padding at positions where the decoder's input has none, by which a
+    task leaves tokens out of the loss.
+
+    Raises:
+        ValueError: the decoder's input has padding where the target has none.
+    """
+    absent = sample["net_input"]["prev_output_tokens"].eq(pad)
+    omitted = sample["target"].eq(pad)
+    if absent.equal(omitted):
+        return False
+    if (absent & ~omitted).any():
+        raise ValueError(
+            "prev_output_tokens has padding where the target has a token; the decoder skips padding"
+            " and predicts nothing there: put another symbol, such as <unk>"
+        )
+    return True
 
 
 def _unwrapped(model: Any) -> Any:

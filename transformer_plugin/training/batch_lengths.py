@@ -8,14 +8,16 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ..criterion import omits_targets
 from ..model import VaswaniTransformer
 from ..modules.packing import prepare_packing
 from ..throughput import sentence_lengths
 
 
 def prepare_lengths(model: nn.Module, moved: dict[str, Any], batch: dict[str, Any]) -> None:
-    """Prepares the packing of a batch on a GPU, and adds the ``lengths`` by which the criterion
-    counts FLOPs. Does nothing for models that are not the plugin's.
+    """Prepares the packing of a batch on a GPU, and adds what the criterion asks about it: the
+    ``lengths`` by which it counts FLOPs, and ``omits_targets``. Does nothing for models that are
+    not the plugin's.
 
     Args:
         moved: fairseq's sample on the GPU.
@@ -24,6 +26,7 @@ def prepare_lengths(model: nn.Module, moved: dict[str, Any], batch: dict[str, An
     if isinstance(model, VaswaniTransformer):
         pad = model.decoder.padding_idx
         moved["lengths"] = sentence_lengths(batch, pad)
+        moved["omits_targets"] = omits_targets(batch, pad)
         for tokens, original in zip(_tokens(moved), _tokens(batch), strict=True):
             prepare_packing(tokens, original, pad)
 
