@@ -99,8 +99,11 @@ def beam_search(
         if num_live == 0:
             break
         live = live.masked_fill(over.unsqueeze(1), -math.inf)
-        # Tokens are drawn only for the sentences still being searched, as in fairseq.
-        if num_live < rows.numel() if rules.sampling else worth_shrinking(num_live, rows):
+        if rules.sampling is None:
+            should_shrink = worth_shrinking(num_live, rows)
+        else:  # tokens are drawn only for the sentences still being searched, as in fairseq
+            should_shrink = num_live < rows.numel()
+        if should_shrink:
             remaining = (~over).nonzero().squeeze(1)
             scorer.select(remaining)
             rows, live, tokens = rows[remaining], live[remaining], tokens[remaining]
