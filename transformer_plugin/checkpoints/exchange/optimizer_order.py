@@ -37,20 +37,25 @@ def reorder(state: dict[str, Any], ours: Shapes, stock: Shapes, to: str) -> dict
     entries = [state["state"][key] for key in sorted(state["state"])]
     total = sum(shape.numel() for shape in before.values())
     flat = len(entries) == 1 and entries[0]["exp_avg"].shape == (total,)
-    if entries and not flat and len(entries) != len(before):
+    given = state["param_groups"][0]
+    group = {key: given[key] for key in _GROUP} | {"amsgrad": given.get("amsgrad", False)}
+    group["params"] = list(range(1 if flat else len(after)))
+    if not entries:  # before the first update
+        return {**state, "param_groups": [group]}
+    if not flat and len(entries) != len(before):
         raise CheckpointError(
             f"the optimizer's state is of {len(entries)} tensors, the model has {len(before)}:"
             " train with one device's full state, not a sharded one"
         )
-    found = [] if flat else [entry["exp_avg"].shape for entry in entries]
-    for (name, shape), stored in zip(before.items(), found, strict=False):
+    shapes = [] if flat else [entry["exp_avg"].shape for entry in entries]
+    for (name, shape), stored in zip(before.items(), shapes, strict=False):
         if stored != shape:
             raise CheckpointError(
                 f"the optimizer's state of {name} is {list(stored)}, not {list(shape)} like the"
                 " parameter: it is of another model"
             )
     named: dict[str, dict[str, Tensor]] = {}
-    for moment in ("exp_avg", "exp_avg_sq") if entries else ():
+    for moment in ("exp_avg", "exp_avg_sq"):
         values = (
             entries[0][moment].split([shape.numel() for shape in before.values()])
             if flat
@@ -61,22 +66,17 @@ def reorder(state: dict[str, Any], ours: Shapes, stock: Shapes, to: str) -> dict
             for (name, shape), value in zip(before.items(), values, strict=True)
         }
         named[moment] = _rename(tensors, to)
-    step = float(entries[0]["step"]) if entries else 0.0
-    renamed = []
-    for name, shape in after.items() if entries else ():
-        entry: dict[str, Any] = {"step": int(step) if to == "stock" else torch.tensor(step)}
-        for moment, tensors in named.items():
-            entry[moment] = tensors[name].reshape(shape).clone()
-        renamed.append(entry)
+    renamed: list[dict[str, Any]] = [
+        {moment: tensors[name].reshape(shape).clone() for moment, tensors in named.items()}
+        for name, shape in after.items()
+    ]
     if flat:
-        joined = {
-            moment: torch.cat([entry[moment].flatten() for entry in renamed]) for moment in named
-        }
-        renamed = [{"step": renamed[0]["step"], **joined}]
-    given = state["param_groups"][0]
-    group = {key: given[key] for key in _GROUP} | {"amsgrad": given.get("amsgrad", False)}
-    group["params"] = list(range(1 if flat else len(after)))
-    return {**state, "state": dict(enumerate(renamed)), "param_groups": [group]}
+        renamed = [
+            {moment: torch.cat([entry[moment].flatten() for entry in renamed]) for moment in named}
+        ]
+    step = {"step": int(entries[0]["step"])}
+    moved = {number: step | entry for number, entry in enumerate(renamed)}
+    return {**state, "state": moved, "param_groups": [group]}
 
 
 def _rename(tensors: dict[str, Tensor], to: str) -> dict[str, Tensor]:
