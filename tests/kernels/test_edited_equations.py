@@ -20,7 +20,7 @@ EDITS = {
     ),
     "which positions are seen": (
         *(
-            "modules/key_values.py",
+            "modules/attention.py",
             "seen = distance >= 0 if",
             "seen = (distance >= 0) & (distance <= 3) if",
         ),

@@ -1,8 +1,10 @@
-"""Scaled dot-product attention, section 3.2.1 of the paper, and other scores of the literature."""
+"""Scaled dot-product attention, section 3.2.1 of the paper, its causal mask (section 3.2.3), and
+other scores of the literature."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -63,6 +65,33 @@ def attention_weights(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
         scores = scores + allowed
     sees_nothing = scores.isneginf().all(dim=-1, keepdim=True)
     return scores.masked_fill(sees_nothing, 0.0).softmax(dim=-1).masked_fill(sees_nothing, 0.0)
+
+
+class Positions(NamedTuple):
+    """The positions, from 0, of queries and keys of self-attention in their sentences.
+
+    In a search all queries are at the last position, and each position has as many keys as there
+    are hypotheses.
+
+    Attributes:
+        queries: ``[T]``.
+        keys: ``[S]``.
+    """
+
+    queries: Tensor
+    keys: Tensor
+
+
+def position_mask(positions: Positions, causal: bool, window: int) -> Tensor:
+    """Which keys each query of self-attention sees, ``[T, S]``, True = visible.
+
+    Args:
+        causal: only positions up to its own (section 3.2.3).
+        window: greatest distance; 0 = unlimited (section 4, restricted self-attention).
+    """
+    distance = positions.queries.unsqueeze(1) - positions.keys
+    seen = distance >= 0 if causal else torch.ones_like(distance, dtype=torch.bool)
+    return seen & (distance.abs() <= window) if window else seen
 
 
 class AttentionScore(nn.Module):

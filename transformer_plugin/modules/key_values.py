@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from .attention import Positions, position_mask
 from .operation import operation
 from .packing import Packing
 
@@ -28,21 +29,6 @@ class KeyValues(Protocol):
     ) -> tuple[Tensor, Tensor | None]:
         """The context ``[..., H * d_v]`` of ``queries``, ``[..., H * K]``, over the encoder's
         output; if needed, the weights ``[B, H, T, S]``."""
-
-
-class Positions(NamedTuple):
-    """The positions, from 0, of queries and keys of self-attention in their sentences.
-
-    In a search all queries are at the last position, and each position has as many keys as there
-    are hypotheses.
-
-    Attributes:
-        queries: ``[T]``.
-        keys: ``[S]``.
-    """
-
-    queries: Tensor
-    keys: Tensor
 
 
 class Layout(NamedTuple):
@@ -135,15 +121,3 @@ def sentence_attention(
         allowed = near if allowed is None else near & allowed
     context, weights = attention.attend(q, k, v, allowed, need_weights, positions)
     return packing.pack(context), weights
-
-
-def position_mask(positions: Positions, causal: bool, window: int) -> Tensor:
-    """Which keys each query of self-attention sees, ``[T, S]``, True = visible.
-
-    Args:
-        causal: only positions up to its own (section 3.2.3).
-        window: greatest distance; 0 = unlimited (section 4, restricted self-attention).
-    """
-    distance = positions.queries.unsqueeze(1) - positions.keys
-    seen = distance >= 0 if causal else torch.ones_like(distance, dtype=torch.bool)
-    return seen & (distance.abs() <= window) if window else seen

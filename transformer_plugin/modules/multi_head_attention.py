@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from .attention import AttentionScore, attention
-from .key_values import KeyValues, Positions, WholeSentences
+from .attention import AttentionScore, Positions, attention
+from .key_values import KeyValues, WholeSentences
 from .linear import linear
 from .packing import remove_padding, restore_padding
 

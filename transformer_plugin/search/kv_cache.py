@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from ..modules.key_values import Positions, position_mask
+from ..modules.attention import Positions, position_mask
 from ..modules.multi_head_attention import MultiHeadAttention
 from ..modules.packing import Packing
 
