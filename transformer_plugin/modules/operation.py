@@ -81,8 +81,9 @@ def is_exactly_of(module: nn.Module, *packages: str) -> bool:
 
 
 def is_unmodified(part: nn.Module) -> bool:
-    """Whether a part of a model has no class, method or hook of the user's own, and no batch
-    normalisation: these may depend on all rows of a batch, or store something on ``self``."""
+    """Whether ``part`` consists of torch's and the plugin's own modules, unchanged and without
+    hooks: others may depend on all rows of a batch, or store something on ``self``. False with
+    batch normalisation, whose statistics would count idle rows."""
     return all(
         is_exactly_of(module, "torch", "transformer_plugin")
         and not isinstance(module, nn.BatchNorm1d)
