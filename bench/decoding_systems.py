@@ -110,7 +110,7 @@ def _load(setting: Setting) -> tuple[list[nn.Module], FairseqTask]:
 
 def _build_plugin(setting: Setting) -> Translate:
     if setting.system == GRAPHLESS:
-        os.environ["TRANSFORMER_PLUGIN_CUDA_GRAPHS"] = "0"  # of this worker's process
+        os.environ["TRANSFORMER_PLUGIN_CUDA_GRAPHS"] = "0"  # in this worker's process alone
     models, task = _load(setting)
     models = [in_precision(m.eval().to(setting.device), setting.precision) for m in models]
     return _by_fairseq(models, task, setting)

@@ -16,9 +16,9 @@ set -euo pipefail
 cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
 : "${OUT:=runs/gpu}"    # folder of the figures
 : "${PACK:=.gpu}"       # folder of what `collect` leaves, and of the environment made from it
-: "${MINUTES:=7}"       # of training since its start
+: "${MINUTES:=7}"       # minutes of training, from its start
 : "${SIZE:=full}"       # tiny: a rehearsal on a CPU, of seconds
-: "${CORPUS:=}"          # of collect: folder of europarl-v7-slice, newstest2013 and 2014
+: "${CORPUS:=}"          # folder that collect reads: europarl-v7-slice, newstest2013 and 2014
 STAGES=(install train big compile decode kernels bleu stock collect)
 LIMIT=540               # seconds of a stage
 MEBIBYTES=60            # that can travel with a call

@@ -136,7 +136,7 @@ def _profiled(update: Update, batches: list[Batch], device: str) -> list[Operati
     """What an update consists of: each operation's name, calls and milliseconds, longest first."""
     for batch in batches:
         update(batch)
-    with torch.profiler.profile() as profiler:  # of the processor, and of a GPU if there is one
+    with torch.profiler.profile() as profiler:  # records the processor, and a GPU if there is one
         for batch in batches:
             update(batch)
     _release_memory(device)

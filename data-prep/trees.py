@@ -135,7 +135,7 @@ def main() -> None:
                     files, manifest["style"], args.substitutions, args.source, args.target, to
                 ),
             )
-        except ValueError as error:  # of a tree, with its file and line
+        except ValueError as error:  # an invalid tree, with its file and line
             raise BadInput(str(error)) from None
 
 

@@ -186,7 +186,7 @@ def copied_attention(model: Transformer) -> plt.Figure:
     print(f"greedy decoding of {source[0].tolist()}: {greedy(model, source)[0].tolist()}")
     memory, packing, _ = model.encoder.encode(source)
     _, _, layers = model.decoder.decode(read, memory, packing, need_weights=True)
-    heads = layers[-1][1][0]  # of encoder-decoder attention, [H, T, S]
+    heads = layers[-1][1][0]  # encoder-decoder attention, [H, T, S]
     figure, axes = plt.subplots(1, len(heads), figsize=(12, 3.2), layout="tight")
     for number, (axis, weights) in enumerate(zip(axes, heads, strict=True)):
         heat_map(axis, weights, f"last layer, head {number}", "source", "target")

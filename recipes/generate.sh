@@ -22,7 +22,7 @@ whole_numbers ${MAX_LEN_OWN:+MAX_LEN_OWN}
 find_gpus
 precision=() exactness=()
 if ((gpus)); then
-    : "${PRECISION:=$half}"  # of training too
+    : "${PRECISION:=$half}"  # the precision of training too
     case $PRECISION:$SYSTEM in
         fp32:*) exactness=("${TF32[@]}") ;;
         bf16:transformer | fp16:transformer) precision=(--decode-precision "$PRECISION") ;;

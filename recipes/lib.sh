@@ -102,13 +102,13 @@ load_experiment() {
     : "${BASE:=}"       # checkpoint of another run: its model is fine-tuned (docs/fine-tuning.md)
     : "${BASE_DATA:=}"  # folder of its subwords/ and data-bin/; empty: that above its checkpoints/
     [[ -z $BASE ]] || find_base
-    # Of several verbs; numbers are section 6.1's.
+    # Variables of several scripts; the defaults are section 6.1's.
     : "${SUBWORDS:=sentencepiece}"  # or moses-bpe, as in the literature
     : "${LOWERCASE:=0}"             # 1: text in lower case, and scores that ignore case
     : "${SAVE_UPDATES:=}"           # updates between checkpoints; empty: an epoch
     : "${AVERAGE:=5}"               # checkpoints that are kept, and averaged
     : "${EVALUATE:=test}"           # the set that is translated and scored
-    : "${BEAM:=4}" "${ALPHA:=0.6}"  # of beam search; alpha of the length penalty
+    : "${BEAM:=4}" "${ALPHA:=0.6}"  # beam size; alpha of the length penalty
     [[ $SUBWORDS =~ ^(sentencepiece|moses-bpe)$ ]] ||
         die "SUBWORDS is '$SUBWORDS': expected sentencepiece or moses-bpe"
     switches LOWERCASE DRY_RUN VERBOSE

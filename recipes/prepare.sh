@@ -13,17 +13,17 @@ set -euo pipefail
 begin "$@"
 
 needs SOURCE TARGET
-: "${TREEBANK:=}"               # of data-prep/treebanks/, for parsing
+: "${TREEBANK:=}"               # a treebank of data-prep/treebanks/, for parsing
 : "${TREES:=}"                  # its folder or archive
 : "${SUBSTITUTIONS:=0}"         # variants of each of its sentences, by substituted constituents
-: "${VARIANT:=}"                # of the corpus; empty: its first
+: "${VARIANT:=}"                # a variant of the corpus; empty: its first
 : "${VOCAB_SIZE:=37000}"        # joint pieces of sentencepiece; section 5.1 of the paper
 : "${MERGES:=32000}"            # joint merges of moses-bpe
 : "${WORKERS:=}"                # processes; empty: one per core
 : "${TRAIN:=}" "${VALID:=}" "${TEST:=}" "${TOKENISED:=0}" "${DATA_MIRROR:=}"  # see above
 case $SUBWORDS in
     sentencepiece) defaults=(250 1.5) form=() ;;
-    moses-bpe) defaults=(80 9) form=(--moses) ;;  # of Moses' clean-corpus-n.perl 1 80
+    moses-bpe) defaults=(80 9) form=(--moses) ;;  # limits of Moses' clean-corpus-n.perl 1 80
 esac
 : "${MAX_LENGTH:=${defaults[0]}}"  # words of a training sentence
 : "${MAX_RATIO:=${defaults[1]}}"   # words of the longer side to the shorter

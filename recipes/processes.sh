@@ -7,7 +7,7 @@
 #   loaders       processes that load data, for each of them
 : "${GPUS:=}"              # processes on each machine; empty: its GPUs, or one on a CPU
 : "${NODES:=1}"            # machines; each but the first also sets NODE_RANK, and all MASTER_ADDR
-: "${MASTER_ADDR:=127.0.0.1}" "${MASTER_PORT:=29500}"  # of the first machine, for torch.distributed
+: "${MASTER_ADDR:=127.0.0.1}" "${MASTER_PORT:=29500}"  # the first machine's, for torch.distributed
 : "${LAUNCHER:=torchrun}"  # or srun, within a Slurm job
 
 # choose_batch: set MAX_TOKENS, the padded tokens of a batch, from UPDATE_TOKENS and the GPU's memory.

@@ -34,7 +34,7 @@ fractions ${DROPOUT:+DROPOUT} ${LABEL_SMOOTHING:+LABEL_SMOOTHING}
 [[ -n $MAX_EPOCH$MAX_UPDATE ]] || die "neither MAX_EPOCH nor MAX_UPDATE is set: set one of them"
 flags=("${device_flags[@]}")
 learning=()
-learning  # of the system: fills the array of this name
+learning  # a function of recipes/systems/: fills the array of this name
 update_freq=1
 if [[ -n $UPDATE_TOKENS ]]; then
     batch=$((MAX_TOKENS * devices))

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from transformer_plugin import criterion as module
 from transformer_plugin.criterion import VaswaniCrossEntropy
 
-LAYERS, D_MODEL, D_FF = 2, 32, 64  # of the model that the fixture builds
+LAYERS, D_MODEL, D_FF = 2, 32, 64  # shape of the model that the fixture builds
 
 
 def test_perplexity_is_that_of_the_gold_words_without_smoothing(build, batch, toy_task):

@@ -16,7 +16,7 @@ from transformer_plugin.fairseq_flops import (
 )
 from transformer_plugin.throughput import batch_flops
 
-HIDDEN = 12  # of the LSTM
+HIDDEN = 12  # hidden size of the LSTM
 
 
 def conv_tbc(x, weight, bias, padding):

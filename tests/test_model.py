@@ -14,7 +14,7 @@ from transformer_plugin.model import VaswaniTransformer, layer_shape
 from transformer_plugin.state_names import to_fairseq_names, to_our_names
 
 PAD = 1
-LAYERS = 2  # of the models of conftest.py
+LAYERS = 2  # layers of the models of conftest.py
 PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
 
 

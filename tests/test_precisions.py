@@ -8,7 +8,7 @@ from fairseq_commands import train
 
 # Without dropout, whose draws depend on the shapes that a precision makes.
 LOG = ("--dropout", "0", "--no-progress-bar", "--log-format", "simple", "--log-interval", "1")
-ROUNDING = 0.008  # of the loss: bf16 has 8 binary digits
+ROUNDING = 0.008  # relative to the loss: bf16 has 8 binary digits
 # The first rates are so small that a weight in bf16 does not move until its master has gone far.
 MOVING = range(8, 13)
 

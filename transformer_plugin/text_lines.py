@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-SUBWORD_MARK = re.compile(r"▁|@@( |$)")  # of sentencepiece and subword-nmt
+SUBWORD_MARK = re.compile(r"▁|@@( |$)")  # marks of sentencepiece and subword-nmt
 # Half of a surrogate pair, which JSON may hold, or an undecoded byte of a command line. Neither can
 # be encoded.
 SURROGATE = re.compile("[\ud800-\udfff]")

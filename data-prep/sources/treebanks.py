@@ -40,7 +40,7 @@ def unpacked(archive: Path, folder: Path) -> None:
         with whole_tar(archive) as members:
             members.extractall(folder, filter="data")  # no member may leave the folder
     except (*DAMAGED, OSError) as error:
-        if isinstance(error, OSError) and error.errno:  # of the disk: those of damage have none
+        if isinstance(error, OSError) and error.errno:  # an error of the disk; damage has no number
             raise
         raise BadInput(
             f"{archive}: not a whole tar archive ({error}): fetch it again, or"

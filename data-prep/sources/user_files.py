@@ -22,7 +22,7 @@ from text.parallel import SPLITS
 from transformer_plugin.files import checksum
 
 BLOCK = 1 << 20  # bytes
-ESCAPE = re.compile(rb"&(apos|quot|#91|#93|#124);")  # of Moses' tokeniser
+ESCAPE = re.compile(rb"&(apos|quot|#91|#93|#124);")  # as Moses' tokeniser writes them
 ESCAPED = 0.01  # share of lines with escapes above which a file looks tokenised
 
 

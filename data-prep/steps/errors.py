@@ -17,7 +17,7 @@ def exit_cleanly(main: Callable[[], None]) -> None:
     """Run `main`; turn bad input, full disks and Ctrl-C into a message and an exit status."""
     step = sys.argv[0].rsplit("/", 1)[-1]
     if not sys.warnoptions:
-        warnings.simplefilter("ignore")  # of fairseq's imports
+        warnings.simplefilter("ignore")  # fairseq's imports cause some
     try:
         main()
     except (BadInput, Refusal) as error:

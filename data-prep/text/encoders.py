@@ -32,7 +32,7 @@ class Encoder(dict[bytes, bytes]):
         super().__init__()
         self.pieces, self.unknown, self.split = pieces, unknown, split
         self.dtype = np.dtype(np.uint16 if len(pieces) < 2**16 - 1 else np.uint32)
-        self.end = np.array([len(pieces)], self.dtype).tobytes()  # of sentence
+        self.end = np.array([len(pieces)], self.dtype).tobytes()  # end of sentence
 
     def __missing__(self, word: bytes) -> bytes:
         if len(self) >= CACHE_SIZE:

@@ -15,6 +15,6 @@ def model_files(folder: Path) -> list[Path]:
     for name in (MODEL, CODES):
         if (folder / name).is_file():
             return [folder / name, folder / VOCABULARY]
-    if (folder / VOCABULARY).is_file():  # of kind "words"
+    if (folder / VOCABULARY).is_file():  # a model of kind "words"
         return [folder / VOCABULARY]
     raise BadInput(f"{folder / MODEL} is missing: learn it with data-prep/subwords.py first")

@@ -10,7 +10,7 @@ from functools import cache
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
-_SPLIT_HYPHEN = " ##AT##-##AT## "  # of Stanford's WMT14 files; the detokeniser knows " @-@ "
+_SPLIT_HYPHEN = " ##AT##-##AT## "  # in Stanford's WMT14 files; the detokeniser knows " @-@ "
 
 
 @cache

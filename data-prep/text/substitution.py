@@ -11,7 +11,7 @@ from nltk import Tree
 
 from transformer_plugin.parsing.linear_trees import ROOT, is_word
 
-SHARE = 0.15  # of constituents to replace; those inside a replaced one do not count
+SHARE = 0.15  # share of constituents to replace, without those inside a replaced one
 
 
 def with_substitutions(trees: Sequence[Tree], variants: int) -> list[Tree]:

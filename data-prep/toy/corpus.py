@@ -23,7 +23,7 @@ from toy.syntax import Sentence
 
 SEED = 1
 SIZES = {"train": 20_000, "valid": 500, "test": 500}
-WORDS = range(4, 15)  # of the English sentence
+WORDS = range(4, 15)  # lengths of the English sentence
 MAX_DUPLICATES = 1_000  # in a row, before the grammar counts as exhausted
 
 

@@ -97,7 +97,7 @@ class Verb:
     english_he: str
     english_past: str
     english_particle: str
-    german_prefix: str  # of a separable verb: an + rufen
+    german_prefix: str  # what a separable verb begins with: an + rufen
     german: str  # infinitive without the prefix
     german_ich: str
     german_er: str  # without the prefix

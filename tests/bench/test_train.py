@@ -62,7 +62,7 @@ def test_figures_agree_with_each_other(run):
         ratio = row["tokens_per_second"] / stock["tokens_per_second"]
         assert row["ratio_to_stock"] == pytest.approx(ratio)
         assert 0 < row["matmul_fraction"] < 1
-        assert row["peak_fraction"] is None  # of a CPU no data sheet is known
+        assert row["peak_fraction"] is None  # no data sheet of a CPU is known
         assert 50e6 < row["peak_memory_bytes"] < 10e9  # torch alone is above 100 MB
     in_fp32 = [row["matmul_fraction"] / row["tokens_per_second"] for row in rows[:2]]
     assert in_fp32[0] == pytest.approx(in_fp32[1])  # the same sentences

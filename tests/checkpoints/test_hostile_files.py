@@ -127,7 +127,7 @@ def evaluated_in_fairseq():
 def test_every_option_that_fairseq_evaluates_is_known():
     found = evaluated_in_fairseq()
     assert {"encoder_layers", "adaptive_softmax_cutoff", "left_pad_source"} <= found
-    assert found - EVALUATED.keys() <= {"optimizer_overrides"}  # of the command line
+    assert found - EVALUATED.keys() <= {"optimizer_overrides"}  # an option of the command line
 
 
 def test_eval_is_literal_in_all_of_fairseq():

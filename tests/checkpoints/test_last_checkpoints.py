@@ -55,7 +55,7 @@ def test_the_newest_is_told_by_its_updates_and_not_by_its_name(tmp_path):
     write(tmp_path, "checkpoint_1_0.pt", 1200)
     write(tmp_path, "checkpoint_9_1800.pt", 1800)
     write(tmp_path, "checkpoint_10_1800.pt", 1800)  # made again, of smaller epochs
-    for epoch, updates in ((9, 9_000), (10, 10_000), (11, 11_000), (50, 500)):  # of another run
+    for epoch, updates in ((9, 9_000), (10, 10_000), (11, 11_000), (50, 500)):  # 50: another run's
         write(tmp_path, f"checkpoint{epoch}.pt", updates)
     last = ["checkpoint_2_1800.pt", "checkpoint_1_0.pt", "checkpoint_10_1800.pt"]
     assert names(tmp_path, 3, "updates") == last

@@ -106,7 +106,7 @@ def test_a_truncated_archive_is_refused(refused_wmt, keep):
 def test_an_archive_whose_checksum_is_wrong_is_refused(refused_wmt):
     def spoil(path):
         data = bytearray(path.read_bytes())
-        data[-6] ^= 1  # of gzip's CRC: the text is the right one, but nobody can know that
+        data[-6] ^= 1  # a byte of gzip's CRC: the text is the right one, but nobody can know that
         path.write_bytes(data)
 
     message = refused_wmt(mirrors.EUROPARL, spoil)

@@ -133,7 +133,7 @@ def test_a_damaged_archive_is_not_taken_for_a_smaller_treebank(compression, wsj,
     with tarfile.open(path, f"w:{compression}") as archive:
         archive.add(wsj, "wsj")
     data = bytearray(path.read_bytes())
-    data[-6] ^= 1  # of the checksum of its contents
+    data[-6] ^= 1  # a byte of the checksum of its contents
     path.write_bytes(data)
     message = refused("trees", "wsj", "--input", path, "--output", tmp_path / "raw")
     assert f"{path}: not a whole tar archive" in message and not (tmp_path / "raw").exists()

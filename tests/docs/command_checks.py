@@ -29,7 +29,7 @@ EVERYBODYS = {  # whose options are not looked at
     *("tail", "tee", "wc", "zcat"),
 }
 PLACEHOLDERS = {"EXPERIMENT": "toy", "STAGE": "train", "V": "37000", "N": "2"}
-REST = [  # of a command of fairseq-train that the page shortens to "..."
+REST = [  # the rest of a fairseq-train command, which the page shortens to "..."
     *("--user-dir", PLUGIN, "--task", "vaswani_translation", "--arch", "vaswani_base"),
 ]
 UNDERSTOOD: set[str] = set()  # the same commands are on several pages and in several recipes

@@ -15,7 +15,7 @@ from transformer_plugin.deviations import run_deviations
 from transformer_plugin.doctor.checkpoint import find_in_checkpoint
 from transformer_plugin.doctor.data import find_in_data
 
-HEADER = 9 + 8 + 1 + 8  # of an .idx: magic, version, type, number of sentences
+HEADER = 9 + 8 + 1 + 8  # bytes of an .idx's header: magic, version, type, number of sentences
 
 
 @pytest.fixture

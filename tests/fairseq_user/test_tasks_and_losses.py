@@ -24,7 +24,7 @@ OURS = [
     *("--criterion", "vaswani_cross_entropy", "--optimizer", "vaswani_adam"),
     *("--lr-scheduler", "noam", "--lr", "1", "--warmup-updates", "100"),
 ]
-WIDTH = 32  # of small stock models
+WIDTH = 32  # width of small stock models
 STOCK = {
     "transformer": ["--encoder-layers", "1", "--decoder-layers", "1"],
     "transformer_align": ["--encoder-layers", "1", "--decoder-layers", "6"],

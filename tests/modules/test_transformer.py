@@ -84,7 +84,7 @@ def test_every_norm_has_the_epsilon_of_the_shape():
     shape = LayerShape(D, 48, H, pre_norm=True, layer_norm_eps=0.01)
     model = Transformer(WORDS, PAD, shape, num_layers=1)
     epsilons = [each.eps for each in model.modules() if isinstance(each, nn.LayerNorm)]
-    assert epsilons == [0.01] * (2 + 3 + 2)  # of the encoder's layer, the decoder's, the stacks
+    assert epsilons == [0.01] * (2 + 3 + 2)  # norms of both layers and of the stacks
 
 
 @pytest.mark.parametrize("scheme", ["paper", "fairseq"])

@@ -83,7 +83,7 @@ def test_an_output_that_is_no_tree_is_repaired_and_named(parser):
         env=environment(RUNS=str(parser), BEAM="1"),
     )  # fmt: skip
     assert done.returncode == 2
-    assert done.stdout.startswith("(TOP ") and done.stdout.count("\n") == 1  # of the first line
+    assert done.stdout.startswith("(TOP ") and done.stdout.count("\n") == 1  # the first line's tree
     assert "standard input, line 2: a sentence of 40 words ('dog dog" in done.stderr
     assert "--part-length" in done.stderr
 

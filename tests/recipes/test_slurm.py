@@ -46,7 +46,7 @@ echo "$*" >> "$FAKE/scontrol"
     # fairseq-train: saves and ends with 85 on SIGUSR1, or ends with FAKE_STATUS. With FAKE_IMPORTS
     # it does not handle signals yet.
     "fairseq-train": """
-RANK=${RANK:-0}  # of one process nobody tells it
+RANK=${RANK:-0}  # a single process is not told its rank
 [[ -n ${FAKE_IMPORTS:-} ]] || trap '((RANK)) || { sleep 1; touch "$FAKE/saved"; }; exit 85' USR1
 echo "${MASTER_ADDR:-} ${MASTER_PORT:-} $*" > "$FAKE/task${RANK}"
 echo $$ > "$FAKE/pid${RANK}"

@@ -160,7 +160,7 @@ def test_seeds_have_a_mean_and_a_deviation(scored, texts, tmp_path, capsys):
     assert f"{first['mean']:.2f} ± {first['deviation']:.2f}" in capsys.readouterr().out
     tested = found["tests"]["bootstrap"]["systems"][0]["bleu"]["score"]
     assert tested == pytest.approx(first["mean"])
-    scored("a/seed3", "bad")  # of an earlier command, which this one does not ask for
+    scored("a/seed3", "bad")  # left by an earlier command
     assert compare(a, "--seeds", 10, 2, "--output", output) == 0
     assert json.loads(output.read_text())["systems"][0]["bleu"]["scores"] == first["scores"]
     assert compare(a, "--seeds", 2, 4) == 2

@@ -58,7 +58,7 @@ def symbols(hypothesis):
     return [TARGET[i] for i in hypothesis.tokens.tolist()[:-1]]
 
 
-SENTENCES = [[4, 6, 5, 2], [5, 2], [7, 6, 4, 4, 4, 5, 2]]  # of 2, 1 and 5 words
+SENTENCES = [[4, 6, 5, 2], [5, 2], [7, 6, 4, 4, 4, 5, 2]]  # sentences of 2, 1 and 5 words
 
 
 @pytest.mark.parametrize("seed", range(8))

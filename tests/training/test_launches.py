@@ -109,7 +109,7 @@ def test_the_norm_of_many_gradients_is_one_operation():
     gradients = [torch.randn(n, 9).bfloat16() for n in range(1, 200)]
     with Launches() as launches:
         norm = gradient_norm(gradients)
-    assert len(launches.names) == 3  # of each, as a vector, its norm
+    assert len(launches.names) == 3  # the norm of each, a vector of these, its norm
     each = [torch.linalg.vector_norm(g, dtype=torch.float32) for g in gradients]
     assert norm.equal(torch.linalg.vector_norm(torch.stack(each)))
 

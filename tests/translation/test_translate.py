@@ -55,7 +55,7 @@ def test_the_test_set_is_translated_as_by_fairseq_generate(run_folder, tmp_path)
     (tmp_path / "log").write_text(log, encoding="utf-8")
     expected = read_hypotheses(tmp_path / "log")
     expected = detokenise(expected, "de") if moses else expected
-    assert len(set(expected)) > 10  # of a model that has learnt something
+    assert len(set(expected)) > 10  # the model has learnt something
 
     text, output = run_folder / "raw/test.en", tmp_path / "translations"
     assert cli.main(command(run_folder, "--input", str(text), "--output", str(output))) == 0

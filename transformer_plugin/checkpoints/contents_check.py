@@ -28,7 +28,8 @@ _LAYOUT = {  # the parts of a checkpoint; each may be None
     **dict.fromkeys(("model", "cfg", "extra_state", "task_state", "criterion"), dict),
     **{"args": Namespace, "optimizer_history": list, "last_optimizer_state": dict},
 }
-_GROUPS = ("common", "distributed_training", "dataset", "optimization", "checkpoint")  # of cfg
+# Sections of cfg that must be dictionaries.
+_GROUPS = ("common", "distributed_training", "dataset", "optimization", "checkpoint")
 
 
 class NotFinite(ValueError):

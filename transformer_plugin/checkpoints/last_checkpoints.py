@@ -17,7 +17,7 @@ from .sections import saved_options
 
 logger = logging.getLogger(__name__)
 
-_NAMES = {  # of checkpoint files; the last group is the number of updates or epochs
+_NAMES = {  # names of checkpoint files; the last group counts updates or epochs
     "updates": re.compile(r"checkpoint_(\d+)_(\d+)\.pt"),
     "epochs": re.compile(r"checkpoint(\d+)\.pt"),
 }

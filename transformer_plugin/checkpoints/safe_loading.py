@@ -24,7 +24,7 @@ from .settings_check import check_registered, check_settings
 
 # Allowed besides tensors and Python's own types; loading them only stores values.
 HARMLESS = (argparse.Namespace, collections.defaultdict, collections.deque)
-_ALLOWED: list[Any] = [*HARMLESS, *REPLACEMENTS, codecs.encode]  # of bytes
+_ALLOWED: list[Any] = [*HARMLESS, *REPLACEMENTS, codecs.encode]  # codecs.encode builds bytes
 
 
 def load(

@@ -25,7 +25,7 @@ from .second_derivatives import differentiable_gradients
 _CPU_BYTES = 8 << 20  # about the size of the inner caches
 _CPU_LEAST_ROWS = 256  # because each chunk is added to the whole gradient of the matrix
 _GPU_BYTES = 256 << 20
-_CPU_ROWS = 64  # of logits that fit into the inner caches in float32
+_CPU_ROWS = 64  # rows whose float32 logits fit into the inner caches
 _CPU_CLASSES = 4096  # added to the gradient of the matrix at once, if the sum has another type
 
 

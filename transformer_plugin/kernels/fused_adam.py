@@ -126,7 +126,7 @@ def _in_type_of_weights(part: list[AdamTensors], factor: float | Tensor) -> list
         return [each.gradient for each in part]
     exact = [torch.empty_like(each.weight) for each in part]
     torch._foreach_copy_(exact, [each.gradient for each in part])
-    if isinstance(factor, Tensor):  # of another type, each tensor would be multiplied on its own
+    if isinstance(factor, Tensor):  # with another type, each tensor would be multiplied on its own
         factor = factor.to(exact[0].dtype)
     torch._foreach_mul_(exact, factor)
     return exact

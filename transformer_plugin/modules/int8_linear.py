@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-_LARGEST = 127  # of a quantised weight
-_LEVELS = 127  # of the inputs: sums of two products fit into the 16 bits of processors without VNNI
+_LARGEST = 127  # largest absolute value of a quantised weight
+# Steps of an input: sums of two products fit into the 16 bits of processors without VNNI.
+_LEVELS = 127
 _SMALLEST = 1e-30  # scale of inputs that are all zero
 
 

@@ -16,7 +16,7 @@ from .packing import Packing, pack_tokens
 from .products import row_multiple
 from .residual import layer_norm
 
-Weights = tuple[Tensor | None, ...]  # of each attention sub-layer of a layer, ``[B, H, T, S]``
+Weights = tuple[Tensor | None, ...]  # one for each attention of a layer, ``[B, H, T, S]``
 
 
 class Stack(nn.Module):

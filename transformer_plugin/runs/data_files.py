@@ -12,7 +12,7 @@ from .done_file import is_ignored, read_record
 
 FOLDERS = ("raw", "clean", "subwords", "subwords-target", "data-bin")
 WITHOUT_LINES = {".bin", ".model", ".json", ".pt", ".gz"}
-INDEX = struct.Struct("<9sQBQ")  # of fairseq: magic, version, type of the numbers, sentences
+INDEX = struct.Struct("<9sQBQ")  # fairseq's: magic, version, type of the numbers, sentences
 
 
 def data_facts(data: Path, before: dict[str, Any]) -> dict[str, Any]:

@@ -32,13 +32,14 @@ _REPORT = re.compile(r"^torch\.distributed\.elastic\.\S+:\s*\n=+\n.*", re.MULTIL
 _KILLED = re.compile(r"Root Cause.*?rank +: (\d+).*?traceback +: (Signal [^\n]+)", re.DOTALL)
 _KILLED_TASK = re.compile(r"^srun: error: \S+: tasks? ([\d,-]+): (?!Exited)(.+)", re.MULTILINE)
 _WAITED = "srun: error: First task exited"  # after this, srun kills the others
-_OUT_OF_TIME = re.compile(r"Unable to shutdown process.*SignalException", re.DOTALL)  # of torchrun
+# Printed by torchrun.
+_OUT_OF_TIME = re.compile(r"Unable to shutdown process.*SignalException", re.DOTALL)
 _PORT_IN_USE = re.compile(r"port: (\d+), .*EADDRINUSE")
-_NOT_SAVED = ": not written ("  # of training/atomic_checkpoints.py
-# Of training/protection.py, and of torchrun about a process of it, once all is saved.
+_NOT_SAVED = ": not written ("  # printed by training/atomic_checkpoints.py
+# Printed by training/protection.py, and by torchrun about a process of it, once all is saved.
 _STOPPED = re.compile(rf"training has stopped after update|exitcode +: {INTERRUPTED} ")
-_BEGUN = re.compile(r"begin training epoch|\bnum_updates=")  # of fairseq
-_FINISHED = "done training in"  # of fairseq
+_BEGUN = re.compile(r"begin training epoch|\bnum_updates=")  # printed by fairseq
+_FINISHED = "done training in"  # printed by fairseq
 _CRASH = re.compile(r"rank \S+: |killed by ")  # from failure_message
 _SIGNALS = {128 + number: number.name for number in signal.Signals}
 

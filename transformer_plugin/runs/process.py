@@ -66,7 +66,7 @@ class Supervisor:
         parent = os.getpid()
 
         def before_exec() -> None:
-            for number in (signal.SIGINT, signal.SIGHUP):  # of a terminal, to all its processes
+            for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all
                 signal.signal(number, signal.SIG_IGN)  # the command gets one SIGTERM
             end_with_parent(parent)
 

@@ -23,7 +23,7 @@ from .plan import Command
 from .process import Supervisor
 
 PATIENCE = 2.0  # seconds for a recipe that is just ending
-_MOST_NAMES = 5  # of changed inputs that a message lists
+_MOST_NAMES = 5  # changed inputs that a message names at most
 _KILLED_BY_USR1 = 128 + signal.SIGUSR1
 
 

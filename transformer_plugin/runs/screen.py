@@ -104,7 +104,7 @@ class BriefScreen:
         if own and (match := _MODEL.match(text)):
             self._print(match[1])
             self._is_described = True
-        elif (match := PARAMETERS.match(text)) and not self._is_described:  # of another system
+        elif (match := PARAMETERS.match(text)) and not self._is_described:  # another system's model
             self._print(f"{match[1]} parameters")
         elif match := _RESUMED.match(text):
             name, update = Path(match[1]).name, int(match[3])

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-_LAST_LINE = re.compile(rb"^Generate (\S+) with beam=", re.MULTILINE)  # of fairseq-generate
+_LAST_LINE = re.compile(rb"^Generate (\S+) with beam=", re.MULTILINE)  # fairseq-generate prints it
 
 
 def translated_set(hypotheses: Path) -> str | None:

@@ -99,7 +99,7 @@ class TreeScorer:
             each.to(device) for each in (tokens.closing, tokens.is_closing, tokens.is_word)
         )
         words = tokens.begins_word.to(device)[source].sum(dim=1, keepdim=True).clamp_min(1)
-        # Of each hypothesis, [B, k]: words without a part of speech, tokens that may still come,
+        # For each hypothesis, [B, k]: words without a part of speech, tokens that may still come,
         # and the number of open constituents; [B, k, _DEEPEST]: the tokens that close these.
         self.words, self.room, self.depth = words, max_lengths.unsqueeze(1) + 1, words * 0
         self.open = words.new_zeros(*words.shape, _DEEPEST)

@@ -58,7 +58,7 @@ def check_base(path: str, cfg: Any, task: FairseqTask) -> None:
     base = cfg.checkpoint.finetune_from_model
     if base is None or not Path(path).is_file():
         return
-    state = load(path, mmap=True)  # of which only names, shapes and settings are read
+    state = load(path, mmap=True)  # only names, shapes and settings are read
     if path == base:
         check_none_was_saved(cfg.checkpoint)
         check_model(path, state, cfg.model)

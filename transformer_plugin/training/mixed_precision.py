@@ -69,7 +69,7 @@ class FP16Optimizer(FairseqFP16Optimizer):
         self._multiply_factor = 1.0
 
 
-# Of fairseq's loss scaler, which saves its scale alone.
+# State of fairseq's loss scaler, which saves its scale alone.
 _COUNTERS = ("_iter", "_last_overflow_iter", "_last_rescale_iter", "_overflows_since_rescale")
 
 

@@ -16,7 +16,7 @@ from ..paper_tables import BATCH_PAIRS
 from ..throughput import COUNTED, batch_flops
 
 logger = logging.getLogger(__name__)
-TOLERANCE = 0.1  # of the paper's size
+TOLERANCE = 0.1  # share of the paper's size
 _CHUNK = 1_000_000  # sentence pairs at a time, to limit memory
 
 

@@ -222,8 +222,8 @@ def _configuration(args: argparse.Namespace) -> Any:
     try:
         with _GLOBAL_STATE, contextlib.redirect_stderr(said):
             given = options.parse_args_and_arch(parser, words)
-    except SystemExit:  # of argparse, which has printed its usage and then one line
+    except SystemExit:  # argparse has printed its usage and then one line
         raise ValueError(said.getvalue().strip().rpartition(" error: ")[2]) from None
     with _GLOBAL_STATE, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of fairseq's use of hydra
+        warnings.simplefilter("ignore")  # from fairseq's use of hydra
         return convert_namespace_to_omegaconf(given)

@@ -23,7 +23,7 @@ from ..text_lines import words_of
 # data-prep/subwords.py writes the last alone for --kind words, else beside one of the others.
 _MODEL, _CODES, _VOCABULARY = "joint.model", "joint.codes", "joint.vocab"
 _WORD_START, _CONTINUED = "▁", "@@"
-_UNSPACED_ENDS = ("。", "！", "？")  # of sentences in Chinese and Japanese: no space follows
+_UNSPACED_ENDS = ("。", "！", "？")  # ends of sentences in Chinese and Japanese: no space follows
 _SENTENCE_ENDS = (".", "!", "?", *_UNSPACED_ENDS)
 _LONGEST_WORD = 500  # characters; subword-nmt takes quadratic time
 

@@ -22,7 +22,7 @@ from ..single_page import inlined
 from ..text_lines import SURROGATE
 from .request_queue import Answer, Job, RequestQueue, Stopped
 
-_FIELDS = ("text", "attention", "nbest")  # of a request
+_FIELDS = ("text", "attention", "nbest")  # what a request may contain
 _PAGE = Path(__file__).with_name("page.html")
 # Bytes to read of a body that is too large: a client that is still sending reads no error message.
 _READ_AND_DROPPED = 16_000_000

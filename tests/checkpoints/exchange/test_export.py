@@ -128,7 +128,7 @@ def test_force_replaces_no_other_folder(export, tmp_path, capsys):
     for flags in ((), ("--force",)):
         assert export("ctranslate2", *flags)[1] == 2
         assert "is not an exported model: give another name" in capsys.readouterr().err
-    (tmp_path / "out/config.json").touch()  # of anything
+    (tmp_path / "out/config.json").touch()  # the folder is not empty
     assert export("ctranslate2", "--force")[1] == 2
     assert (tmp_path / "out/thesis.tex").exists()
 

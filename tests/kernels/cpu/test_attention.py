@@ -133,8 +133,8 @@ def test_idle_rows_and_their_gradients_are_zero():
 def test_what_is_no_number_stays_in_its_sentence():
     packing = Packing.of_lengths(torch.tensor([3, 2]), 3)
     rows = torch.randn(5, 48)
-    rows[1, 3] = math.nan  # of a query
-    rows[4, 20] = math.inf  # of a key
+    rows[1, 3] = math.nan  # a query's
+    rows[4, 20] = math.inf  # a key's
     out = attend(1, 16, packing, rows)
     assert out[1].isnan().all() and out[3:].isnan().all()
     assert out[[0, 2]].isfinite().all()

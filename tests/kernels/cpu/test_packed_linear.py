@@ -137,7 +137,7 @@ def test_a_search_after_an_update_by_fairseqs_adam_has_the_new_weights(build, ba
     def measured(model):
         model.eval()
         with torch.no_grad():
-            logits = model(**sample["net_input"])[0]  # of the validation loss
+            logits = model(**sample["net_input"])[0]  # logits of the validation loss
         beams = VaswaniGenerator([model], rules, 0, 9).generate([model], sample)
         return [logits, *(h["positional_scores"] for beam in beams for h in beam)]
 

@@ -87,7 +87,7 @@ def test_kept_lines_are_saved(page):
     svg = ElementTree.fromstring(saved(page, "svg"))
     lines = list(svg.iter(f"{SVG}line"))
     assert len(lines) == len(page.all(".lines line"))
-    assert len({line.get("y1") for line in lines}) == 1  # of one query
+    assert len({line.get("y1") for line in lines}) == 1  # the lines start at one query
     assert len({line.get("stroke") for line in lines}) == 4  # heads
     heads = {f"head {h}" for h in (1, 2, 3, 4)}
     assert {"queries: translation", "keys: source"} | heads <= set(texts(svg))

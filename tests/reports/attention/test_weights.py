@@ -7,7 +7,7 @@ import torch
 from transformer_plugin.reports.attention.page import STEPS, pack
 from transformer_plugin.translation.attention_weights import KINDS, attention_weights
 
-D_K = 8  # of the fixture's model: d_model 32, 4 heads
+D_K = 8  # the fixture's model has d_model 32 and 4 heads
 
 
 def inputs_of_attention(model, source, target):

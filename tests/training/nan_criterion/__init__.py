@@ -5,7 +5,7 @@ from fairseq.criterions import register_criterion
 import transformer_plugin  # noqa: F401
 from transformer_plugin.criterion import VaswaniCrossEntropy, VaswaniCrossEntropyConfig
 
-BAD = 300  # of the ids, each that it divides
+BAD = 300  # ids that it divides are bad
 
 
 @register_criterion("nan_cross_entropy", dataclass=VaswaniCrossEntropyConfig)

@@ -124,7 +124,7 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
 
 
 def _task(old: dict[str, Any] | Namespace, to: str) -> dict[str, Any] | Namespace:
-    if isinstance(old, Namespace):  # of a task of fairseq without a dataclass; both sides have it
+    if isinstance(old, Namespace):  # a fairseq task without a dataclass; both sides have it
         return old
     if to == "plugin":
         return {**old, **_STOCK_TASK, "_name": "vaswani_translation"}

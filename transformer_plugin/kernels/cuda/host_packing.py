@@ -13,7 +13,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from ...modules.packing import Packing, pack_tokens, prepare_packing
 from ..registry import kernel
 
-# Of token ids: their version and padding, and what ``pack_tokens`` returns for these.
+# For each tensor of token ids: its version and padding, and what ``pack_tokens`` returns for these.
 _prepared: Any = WeakTensorKeyDictionary()
 
 

@@ -60,7 +60,7 @@ class StaticKVCache:
     def extend(self) -> Tensor:
         """See ``KVCache``."""
         live = torch.arange(self.width, device=self._next.device)
-        self.columns = self._next * self.num_hypotheses + live  # of this position, [k]
+        self.columns = self._next * self.num_hypotheses + live  # columns of this position, [k]
         own = self._own[: self.width, : self.width].expand(self._mask.size(0), -1, -1)
         self._mask[:, : self.width].index_copy_(2, self.columns, own)
         position = self._next.clone()

@@ -11,7 +11,7 @@ from torch import Tensor
 from ...translation.attention_weights import KINDS
 from .explained import Explained
 
-_MARKS = re.compile(r"^▁|@@$")  # of sentencepiece and of subword-nmt
+_MARKS = re.compile(r"^▁|@@$")  # marks of sentencepiece and of subword-nmt
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sacrebleu.metrics import BLEU
 from .word_differences import WORD
 
 _LENGTH_GROUPS = 5
-_MOST_LINES = 5_000_000  # of the training text: about half a minute
+_MOST_LINES = 5_000_000  # lines of the training text: about half a minute
 # The largest frequency of each group of words, and the group's name.
 _FREQUENCIES = (
     (0, "never"), (1, "once"), (4, "2 to 4 times"), (9, "5 to 9"), (99, "10 to 99"),

@@ -224,7 +224,7 @@ def _drawn(
         vector, pixels = io.StringIO(), io.BytesIO()
         figure.savefig(vector, format="svg", metadata=_NO_METADATA)
         pointer = {
-            "box": list(axes.get_position().extents),  # of the figure's width and height
+            "box": list(axes.get_position().extents),  # as parts of the figure's width and height
             "x": axes.get_xlim(),
             "y": axes.get_ylim(),
             "log": axes.get_yscale() == "log",

@@ -8,7 +8,7 @@ from typing import Any
 
 from .series import Series
 
-_MOST_POINTS = 1000  # of a line: more than a chart has pixels
+_MOST_POINTS = 1000  # points of a line: more than a chart has pixels
 
 
 def pointer_values(

@@ -45,7 +45,7 @@ class Run:
 
     name: str
     log: TrainingLog
-    path: Path  # of the log
+    path: Path  # the log
     machine: str | None = None
     commit: str | None = None
     deviations: list[str] | None = None
