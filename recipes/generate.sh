@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # generate.sh EXPERIMENT [--dry-run] [FLAGS OF fairseq-generate]
 # Translates the test set by beam search.
-# CHECKPOINT names another checkpoint than the averaged one, or several of an ensemble: A.pt:B.pt.
+# CHECKPOINT replaces the averaged checkpoint; A.pt:B.pt is an ensemble.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"

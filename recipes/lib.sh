@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# What the verbs of recipes/ share. A verb sets its numbers, declares its stages and performs them:
+# Functions shared by the scripts in recipes/. A script sets its variables, declares its stages and
+# runs them:
 #
 #   set -euo pipefail
 #   . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"
@@ -11,7 +12,7 @@
 # Sets REPO, and after `begin` EXPERIMENT, RUN_DIR, DATA_DIR, DRY_RUN, EXTRA, and whatever
 # recipes/experiments/EXPERIMENT.sh sets (CORPUS, SOURCE, TARGET, VOCAB_SIZE, ...).
 
-[[ $(type -t perform) != function ]] || return 0  # run.sh reads it once for all verbs
+[[ $(type -t perform) != function ]] || return 0  # run.sh reads it once for all scripts
 REPO=$(dirname "$(dirname "$(realpath "${BASH_SOURCE[0]}")")")  # without links, as Python spells it
 SCRIPT=$(basename "$(realpath -m -- "$0")")
 PLAN=() EXTRA=() WHOLE_RUN='' SUMMARY=''
@@ -50,7 +51,7 @@ stage() { PLAN+=("$#" "$@"); }
 # --dry-run print their commands. Until they end, RUN_DIR is locked and DATA_DIR is not prepared again.
 # Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP (a closed terminal) stop the command that runs: the status is 85.
 perform() {
-    [[ -z $WHOLE_RUN ]] || return 0  # run.sh performs the stages of all verbs
+    [[ -z $WHOLE_RUN ]] || return 0  # run.sh performs the stages of all scripts
     local flags=()
     [[ $DRY_RUN != 1 ]] || flags=(--dry-run)
     [[ -z $SUMMARY ]] || flags+=(--summary)
@@ -75,7 +76,7 @@ activate() {
 }
 
 # load_experiment NAME: read recipes/experiments/NAME.sh; set EXPERIMENT, RUN_DIR, and DATA_DIR: the
-# folder of raw/ clean/ subwords/ data-bin/, another than RUN_DIR where runs share one preparation.
+# folder of raw/ clean/ subwords/ data-bin/. It differs from RUN_DIR if several runs share the data.
 load_experiment() {
     transformer-plugin recipe check "$1" --recipes "$REPO/recipes" --script "$SCRIPT" || exit 2
     EXPERIMENT=$1
@@ -89,13 +90,13 @@ load_experiment() {
     # shellcheck source=/dev/null
     . "$REPO/recipes/experiments/$1.sh"
     [[ ${given_source:-${SOURCE:-}}-${given_target:-${TARGET:-}} == "${SOURCE:-}-${TARGET:-}" ]] ||
-        die "recipes/experiments/$1.sh translates $SOURCE to $TARGET, whatever SOURCE and TARGET are:" \
-            "for ${given_source:-$SOURCE}-${given_target:-$TARGET} write an experiment of its own" \
+        die "recipes/experiments/$1.sh sets SOURCE=$SOURCE and TARGET=$TARGET itself: for" \
+            "${given_source:-$SOURCE}-${given_target:-$TARGET} write another experiment" \
             "(docs/language-pair.md)"
     local corpus=${CORPUS:-${TREEBANK:-}}
     [[ ${given_corpus:-$corpus} == "$corpus" ]] ||
-        die "recipes/experiments/$1.sh is on $corpus, whatever CORPUS and TREEBANK are: for" \
-            "$given_corpus write an experiment of its own (docs/language-pair.md)"
+        die "recipes/experiments/$1.sh is always on $corpus: for $given_corpus write another" \
+            "experiment (docs/language-pair.md)"
     DATA_DIR=$(realpath -ms "${DATA_DIR:=$RUN_DIR}")
     usable_folders RUNS DATA_DIR
     [[ $SYSTEM == transformer ]] || RUN_DIR+="/$SYSTEM"
@@ -204,13 +205,13 @@ needs() {
     done
 }
 
-# usage: prints the comment at the head of the verb.
+# usage: prints the comment at the head of the script.
 usage() {
     sed -n '2s/^# /usage: recipes\//p; 3,/^[^#]/s/^# //p' "$0"
     echo "All variables are in docs/commands.md."
 }
 
-# begin EXPERIMENT [--dry-run] [FLAG...]: what each verb does first. Other flags land in EXTRA.
+# begin EXPERIMENT [--dry-run] [FLAG...]: what each script does first. Other flags land in EXTRA.
 begin() {
     [[ -z $WHOLE_RUN ]] || return 0  # run.sh has done it
     local experiment=${1:-}

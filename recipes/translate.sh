@@ -2,7 +2,7 @@
 # translate.sh EXPERIMENT [FILE] [--dry-run] [FLAGS OF transformer-plugin translate]
 # Translates raw text, line by line, from FILE or standard input to standard output.
 # For a parsing experiment it prints trees, and the flags are those of transformer-plugin parse.
-# CHECKPOINT names another checkpoint than the averaged one, or several of an ensemble: A.pt:B.pt.
+# CHECKPOINT replaces the averaged checkpoint; A.pt:B.pt is an ensemble.
 set -euo pipefail
 # shellcheck source=recipes/lib.sh
 . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/lib.sh"

@@ -129,10 +129,13 @@ def test_an_architecture_that_does_not_exist_is_refused_before_the_data_is_prepa
 
 def test_the_other_direction_is_another_experiment():
     line = refused("run", "toy", SOURCE="de", TARGET="en")
-    assert line.startswith("run.sh: recipes/experiments/toy.sh translates en to de")
-    assert "for de-en write an experiment of its own" in line
+    assert line.startswith(
+        "run.sh: recipes/experiments/toy.sh sets SOURCE=en and TARGET=de itself:"
+    )
+    assert "for de-en write another experiment" in line
     line = refused("run", "toy", SOURCE="fr")
-    assert "translates en to de" in line and "for fr-de write an experiment" in line
+    assert "sets SOURCE=en and TARGET=de itself" in line
+    assert "for fr-de write another experiment" in line
 
 
 @pytest.mark.parametrize(
@@ -145,8 +148,8 @@ def test_the_other_direction_is_another_experiment():
 )
 def test_another_corpus_is_another_experiment(experiment, variable, value, own):
     line = refused("run", experiment, **{variable: value})
-    assert line.startswith(f"run.sh: recipes/experiments/{experiment}.sh is on {own}, whatever")
-    assert f"for {value} write an experiment of its own" in line
+    assert line.startswith(f"run.sh: recipes/experiments/{experiment}.sh is always on {own}: for")
+    assert f"for {value} write another experiment" in line
 
 
 @pytest.mark.parametrize("knobs", [{"SUBWORDS": "moses-bpe"}, {"LOWERCASE": "1"}], ids=str)
