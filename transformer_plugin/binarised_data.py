@@ -44,7 +44,7 @@ def check_checksums(folder: Path) -> None:
 
 
 def shard(data: str, number: int) -> Path:
-    """The folder that fairseq reads in an epoch, counted from 1, of ``A:B``."""
+    """The folder of ``A:B`` that fairseq reads in epoch ``number``, counted from 1."""
     paths = utils.split_paths(data)
     return Path(paths[(number - 1) % len(paths)])
 

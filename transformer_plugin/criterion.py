@@ -197,7 +197,7 @@ def _unwrapped(model: Any) -> Any:
 
 
 def _overrides_output(model: VaswaniTransformer) -> bool:
-    """Whether a model's log-probabilities may be others than ``decoder.output_layer`` gives."""
+    """Whether a model's log-probabilities may differ from those of ``decoder.output_layer``."""
     kind, decoder = type(model), type(model.decoder)
     return (
         kind.forward is not VaswaniTransformer.forward

@@ -9,7 +9,7 @@ from .checkpoint_error import CheckpointError
 
 
 def check_languages(name: str, trained: Mapping[str, Any] | None, source: str, target: str) -> None:
-    """Compares the requested languages with those of the training, if they are known.
+    """Compares the requested languages with those of training, if these are known.
 
     With a joint dictionary a model loads for any languages, but its translations are nonsense.
 

@@ -18,8 +18,8 @@ def prepared_data(run: Path) -> Path:
 
 
 def _named_in_manifest(run: Path) -> list[Path]:
-    """If that folder was above the run, the run may have been moved with it: then first the folder
-    that is as far above the run now."""
+    """The folder that the manifest names. If it contained the run, both may have been moved: the
+    folder that is now as many levels above the run comes first."""
     try:
         stages = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["stages"]
         words = shlex.split(stages["train"][-1]["commands"][-1])

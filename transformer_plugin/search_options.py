@@ -105,8 +105,8 @@ def check_options(options: Mapping[str, Any], command: str | None) -> None:
 
 
 def store_paper_decoding(cfg: DictConfig) -> None:
-    """Writes ``PAPER_DECODING`` into the settings of a training that has fairseq's defaults, as
-    fairseq-hydra-train does: a checkpoint is searched by them in Python."""
+    """Writes ``PAPER_DECODING`` into the settings of a training run that has fairseq's defaults, as
+    under fairseq-hydra-train: a search in Python uses the settings of the checkpoint."""
     generation = cfg.get("generation")
     if generation is not None and generation == OmegaConf.structured(GenerationConfig):
         generation.update(PAPER_DECODING)

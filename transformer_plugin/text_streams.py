@@ -66,5 +66,5 @@ def print_texts(texts: Iterable[str]) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Redirects a stream whose reader has gone to /dev/null, so that the command can go on."""
+    """Redirects to /dev/null a stream whose reader has gone, so that the command can go on."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -20,8 +20,8 @@ _NAME = "dictionaries"  # in a checkpoint's task_state
 
 
 def dictionary_state(dictionaries: Mapping[str, Dictionary]) -> dict[str, Any]:
-    """What a checkpoint keeps of the dictionaries: the number of their symbols, and the sha256 of
-    these in order.
+    """What a checkpoint stores about its dictionaries: the number of symbols, and their sha256 in
+    order.
 
     Args:
         dictionaries: by language.

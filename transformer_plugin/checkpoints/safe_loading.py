@@ -73,8 +73,8 @@ def load_header(path: Path) -> dict[str, Any]:
 
 
 def damaged_part(path: Path) -> str | None:
-    """The first part of a zip archive, torch's format since 1.6, whose CRC-32 is wrong; torch does
-    not look."""
+    """The first part of a zip archive (torch's format since 1.6) that has a wrong CRC-32, which
+    torch does not check."""
     with path.open("rb") as file:
         if not is_archive(file):
             return None

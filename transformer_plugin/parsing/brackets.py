@@ -105,8 +105,8 @@ def compared(gold: Tree, found: Tree | None) -> Counts:
 
 def right_branching(gold: Sequence[Tree]) -> Counts:
     """The counts of a baseline: every word opens a constituent that reaches to the end of its
-    sentence. The first one has the label that such constituents of the gold trees most often have,
-    and so have the others; tags count as wrong."""
+    sentence. The first bracket has the most frequent gold label of constituents that span the
+    whole sentence, the others that of other sentence-final constituents. Tags count as wrong."""
     sentences = []
     labels: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     for tree in gold:

@@ -45,7 +45,7 @@ def transformer_parameters(
             output projection; 1 = all tied (section 3.4).
         learned_positions: learned position vectors, both sides together (Table 3, row E).
         pre_norm: each stack has one more normalisation at its end.
-        decoder_layers: if the decoder has another number than the encoder.
+        decoder_layers: if the number differs from the encoder's.
         score: one of ``ATTENTION_SCORES``.
     """
     attention = attention_parameters(n.d_model, n.heads, n.d_k, n.d_v)

@@ -13,7 +13,7 @@ def scored_texts(
     scores: dict[str, Any], data: Path, evaluated: str, settings: dict[str, Any] | None
 ) -> tuple[Path, Path]:
     """Source and reference: those of the prepared data, or else the file that score.json names and
-    the source beside it. A score.json that names none is taken to be of the prepared data.
+    the source beside it. If score.json names no file, the run was scored with the prepared data.
 
     Args:
         scores: the contents of the run's score.json.
@@ -48,8 +48,8 @@ def scored_texts(
 
 
 def test_texts(data: Path, evaluated: str) -> tuple[Path, Path]:
-    """Source and reference of a set, in the languages of data-bin: of one that was held out of the
-    training text, as they were before cleaning.
+    """Source and reference of a set, in the languages of data-bin. If the set was held out of the
+    training text, they are its texts before cleaning.
 
     Raises:
         FileNotFoundError: there is no such set.

@@ -57,7 +57,7 @@ def summary(
 
     Raises:
         OSError: a file of the run is missing, or the references have changed since it was scored.
-        ValueError: a file is damaged, or the scores are of another set than the translations.
+        ValueError: a file is damaged, or scores and translations are of different sets.
     """
     scores = read_scores(run)
     check_scored(run, scores)
@@ -90,7 +90,7 @@ def _speed(log: TrainingLog | None) -> str:
 def _next(
     run: Path, data: Path, log: TrainingLog | None, experiment: str, sentence: str
 ) -> list[str]:
-    """Suggested next commands; those of the recipes find .venv themselves."""
+    """Suggested next commands; recipes find .venv themselves."""
     folder, data_folder = (shlex.quote(shown_path(path)) for path in (run, data))
     checkpoint = f"{folder}/checkpoints/averaged.pt"
     knobs = f"DATA_DIR={data_folder} CHECKPOINT={checkpoint} "

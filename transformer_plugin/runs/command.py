@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Returns the status of the first command that fails; 2 where what the user gave is wrong."""
+    """Returns the status of the first command that fails; 2 if the input is wrong."""
     if args.action == "gpus":
         from .machine import usable_gpus
 

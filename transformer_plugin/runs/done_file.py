@@ -68,7 +68,7 @@ class DoneFile:
         return ["settings"] * (record["settings"] != self._wanted["settings"]) + names
 
     def _is_ignored(self, name: str) -> bool:
-        """Whether a recorded file does not count any more: one in a folder, by its name."""
+        """Whether a recorded file in a folder no longer counts, because of its name."""
         return "/" in name and is_ignored(Path(name), self._ignored)
 
     def is_current(self, outputs: Iterable[Path]) -> bool:

@@ -1,4 +1,4 @@
-"""Finds the set, such as ``test`` or ``valid``, that the translations of a run are of."""
+"""Finds out which set, such as ``test`` or ``valid``, a run has translated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_set(hypotheses: Path, expected: str) -> None:
     """Refuses to score translations of another set.
 
     Raises:
-        ValueError: they are of another set than ``expected``.
+        ValueError: their set is not ``expected``.
     """
     found = translated_set(hypotheses)
     if found not in (None, expected):
@@ -33,7 +33,7 @@ def check_set(hypotheses: Path, expected: str) -> None:
 
 
 def check_scored(run: Path, scores: dict[str, Any]) -> None:
-    """Refuses scores of another set than that of the translations beside them.
+    """Refuses scores whose set differs from that of the translations beside them.
 
     Args:
         scores: the contents of the run's score.json.

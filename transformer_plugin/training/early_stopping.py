@@ -19,7 +19,7 @@ def watch(should_stop_early: Callable[..., bool]) -> None:
 
 
 def counts(metric: str) -> dict[str, Any]:
-    """The best validation score, which is of ``metric``, and the number of validations since."""
+    """The best validation score by ``metric``, and the number of validations since then."""
     return {name: _counts[name] for name in _NAMES if name in _counts} | {"metric": metric}
 
 

@@ -1,4 +1,4 @@
-"""The encoder-decoder attention of a translation, and what it says of its words."""
+"""The encoder-decoder attention of a translation, and the word alignment computed from it."""
 
 from __future__ import annotations
 

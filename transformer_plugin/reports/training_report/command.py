@@ -72,7 +72,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _lacking(run: Path) -> Path | None:
-    """The first file that a comparison needs and one of the run's folders does not have."""
+    """The first file missing from the run's folders that a comparison needs."""
     files = (f / name for f in seed_folders(run) for name in ("score.json", "hypotheses.txt"))
     return next((file for file in files if not file.is_file()), None)
 

@@ -1,4 +1,4 @@
-"""What a report says of a run in words and numbers."""
+"""The texts and numbers of a run in a report."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _checkpoints(folder: Path, log: TrainingLog) -> list[Checkpoint]:
 
 
 def _copies(log: TrainingLog) -> dict[str, Saved]:
-    """What checkpoint_last.pt and checkpoint_best.pt are copies of; later saves win ties."""
+    """The saves that checkpoint_last.pt and checkpoint_best.pt copy; later saves win ties."""
     largest = ((log.settings or {}).get("checkpoint") or {}).get("maximize_best_checkpoint_metric")
     scored = [(saved.score, saved) for saved in reversed(log.saved) if saved.score is not None]
     copies = {"checkpoint_last.pt": log.saved[-1]} if log.saved else {}
