@@ -172,8 +172,18 @@ def main() -> None:
     parser.add_argument("--output", required=True, type=Path, help="folder for the clean text")
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
-    parser.add_argument("--min-length", type=int, default=1, help="words (default %(default)s)")
-    parser.add_argument("--max-length", type=int, default=250, help="words (default %(default)s)")
+    parser.add_argument(
+        "--min-length",
+        type=int,
+        default=1,
+        help="least words of a training sentence (default %(default)s)",
+    )
+    parser.add_argument(
+        "--max-length",
+        type=int,
+        default=250,
+        help="most words of a training sentence (default %(default)s)",
+    )
     parser.add_argument(
         "--max-ratio",
         type=float,

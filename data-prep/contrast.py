@@ -28,9 +28,11 @@ def table(seed: int, sentences: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", required=True, type=Path, help="the table, FILE.tsv")
-    parser.add_argument("--seed", type=int, default=SEED, help="default %(default)s")
-    parser.add_argument("--sentences", type=int, default=SIZES["test"], help="of the test set"
-                        " (default %(default)s, all)")  # fmt: skip
+    parser.add_argument(
+        "--seed", type=int, default=SEED, help="seed of the corpus (default %(default)s)"
+    )
+    parser.add_argument("--sentences", type=int, default=SIZES["test"], help="number of sentences"
+                        " of the test set to use (default: all %(default)s)")  # fmt: skip
     args = parser.parse_args()
     if not 1 <= args.sentences <= SIZES["test"]:
         raise BadInput(f"expected --sentences from 1 to {SIZES['test']}, the size of the test set")

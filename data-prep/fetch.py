@@ -142,7 +142,12 @@ def main() -> None:
     parser.add_argument("corpus", nargs="?", help="toy, a manifest's name, or its path")
     parser.add_argument("--variant", default="", help="variant of the corpus; default: its first")
     for split in SPLITS:
-        parser.add_argument(f"--{split}", default="", metavar="PREFIX[,PREFIX]")
+        parser.add_argument(
+            f"--{split}",
+            default="",
+            metavar="PREFIX[,PREFIX]",
+            help="files of your own, PREFIX.SOURCE and PREFIX.TARGET",
+        )
     parser.add_argument(
         "--tokenised",
         action="store_true",

@@ -55,14 +55,22 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "prefix", metavar="PREFIX[,PREFIX]", help="of PREFIX.SOURCE and PREFIX.TARGET, plain or .gz"
+        "prefix",
+        metavar="PREFIX[,PREFIX]",
+        help="the text is in PREFIX.SOURCE and PREFIX.TARGET, plain or .gz",
     )
     parser.add_argument("--source", required=True, help="source language, such as en")
     parser.add_argument("--target", required=True, help="target language, such as de")
     parser.add_argument("--output", required=True, type=Path, help="folder for the six files")
-    parser.add_argument("--valid", type=int, default=1000, help="pairs (default %(default)s)")
-    parser.add_argument("--test", type=int, default=1000, help="pairs (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="default %(default)s")
+    parser.add_argument(
+        "--valid", type=int, default=1000, help="number of pairs (default %(default)s)"
+    )
+    parser.add_argument(
+        "--test", type=int, default=1000, help="number of pairs (default %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the shuffle (default %(default)s)"
+    )
     args = parser.parse_args()
     languages = (args.source, args.target)
     check_languages(*languages)

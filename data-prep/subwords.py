@@ -147,7 +147,9 @@ def main() -> None:
         default="both",
         help="side whose text to learn from (default %(default)s)",
     )
-    parser.add_argument("--kind", choices=KINDS, default=KINDS[0], help="default: %(default)s")
+    parser.add_argument(
+        "--kind", choices=KINDS, default=KINDS[0], help="kind of subwords (default: %(default)s)"
+    )
     parser.add_argument(
         "--vocab-size",
         type=int,

@@ -12,10 +12,16 @@ from toy.corpus import SEED, SIZES, write_toy_corpus
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", required=True, type=Path, help="folder for the six text files")
-    parser.add_argument("--seed", type=int, default=SEED, help="default %(default)s")
+    parser.add_argument(
+        "--seed", type=int, default=SEED, help="seed of the corpus (default %(default)s)"
+    )
     for split, size in SIZES.items():
         parser.add_argument(
-            f"--{split}", type=int, default=size, metavar="PAIRS", help="default %(default)s"
+            f"--{split}",
+            type=int,
+            default=size,
+            metavar="PAIRS",
+            help="number of pairs (default %(default)s)",
         )
     args = parser.parse_args()
     sizes = {split: getattr(args, split) for split in SIZES}

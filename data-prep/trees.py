@@ -97,7 +97,9 @@ def main() -> None:
     parser.add_argument("--output", required=True, type=Path, help="folder for the text files")
     parser.add_argument("--source", default="words", help="name of the sentences' side"
                         " (default %(default)s)")  # fmt: skip
-    parser.add_argument("--target", default="tree", help="of the trees' side (default %(default)s)")
+    parser.add_argument(
+        "--target", default="tree", help="name of the trees' side (default %(default)s)"
+    )
     parser.add_argument("--substitutions", type=int, default=0, metavar="N",
                         help="add N variants of each sentence to train, with constituents"
                         " replaced by others of the same label (default %(default)s)")  # fmt: skip

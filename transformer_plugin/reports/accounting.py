@@ -172,7 +172,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--arch", metavar="NAME", help="an architecture, such as vaswani_base")
     what.add_argument("--table", type=int, choices=(2, 3), help="a table of the paper")
     parser.add_argument(
-        "--vocab", type=_positive, metavar="V", help="symbols; default: the paper's for the task"
+        "--vocab",
+        type=_positive,
+        metavar="V",
+        help="symbols in the vocabulary; default: the paper's for the task",
     )
     parser.add_argument(
         "--length", type=_positive, default=LENGTH, metavar="N",

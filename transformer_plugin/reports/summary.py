@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, help="folder of a finished experiment, runs/EXPERIMENT")
     parser.add_argument("--data", type=Path, help="folder of raw/ to data-bin/; default:"
                         " that which the run was trained on")  # fmt: skip
-    parser.add_argument("--sentences", type=int, default=3, help="samples to show")
+    parser.add_argument("--sentences", type=int, default=3, help="translations to show"
+                        " (default %(default)s)")  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> None:

@@ -23,13 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--seeds", type=int, nargs="+", default=[], metavar="SEED", help="only"
                         " these seeds of each RUN; default: all, or the run itself")  # fmt: skip
-    parser.add_argument("--reference", type=Path, help="default: the one in the runs' score.json")
+    parser.add_argument(
+        "--reference",
+        type=Path,
+        help="references, one per line; default: those that the runs' score.json names",
+    )
     parser.add_argument("--lowercase", action="store_true", help="ignore case; only for files")
     parser.add_argument("--test", choices=[*TESTS, "both"], default="both", help="paired bootstrap"
                         " and approximate randomisation (default both)")  # fmt: skip
-    parser.add_argument("--samples", type=int, default=0, help="of each test"
+    parser.add_argument("--samples", type=int, default=0, help="number for each test"
                         " (default: sacrebleu's 1,000 resamples and 10,000 trials)")  # fmt: skip
-    parser.add_argument("--output", type=Path, metavar="FILE.json", help="write figures as JSON")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE.json", help="file for the figures as JSON"
+    )
 
 
 def main(args: argparse.Namespace) -> None:

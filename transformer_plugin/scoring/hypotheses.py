@@ -60,7 +60,9 @@ def detokenise(hypotheses: list[str], language: str) -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin hypotheses``."""
     parser.add_argument("--log", type=Path, required=True, help="output of fairseq-generate")
-    parser.add_argument("--output", type=Path, required=True, help="one translation per line")
+    parser.add_argument(
+        "--output", type=Path, required=True, help="file to write, one translation per line"
+    )
     parser.add_argument("--detokenise", metavar="LANGUAGE", help="undo Moses' tokenisation")
 
 

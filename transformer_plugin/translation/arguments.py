@@ -23,8 +23,8 @@ def add_model_arguments(parser: argparse.ArgumentParser, data: str = "data") -> 
         help="checkpoint; several, A.pt:B.pt: an ensemble; default:"
         " checkpoints/averaged.pt of the run, or beside the data",
     )
-    parser.add_argument("-s", "--source-lang", help="default: that of the data")
-    parser.add_argument("-t", "--target-lang", help="default: that of the data")
+    parser.add_argument("-s", "--source-lang", help="source language; default: that of the data")
+    parser.add_argument("-t", "--target-lang", help="target language; default: that of the data")
     parser.add_argument(
         "--subwords",
         type=Path,
@@ -55,7 +55,7 @@ def add_search_arguments(
     parser.add_argument(
         "--decode-precision",
         choices=PRECISIONS,
-        help="default: fp32 on a CPU, bf16 on a GPU, or fp16 on one before Ampere",
+        help="precision; default: fp32 on a CPU, bf16 on a GPU, or fp16 on one before Ampere",
     )
     parser.add_argument(
         "--part-length",
@@ -86,14 +86,14 @@ def add_n_best_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="K",
         default=-1,
-        help="draw from the K likeliest tokens",
+        help="draw from the K likeliest tokens (default: all)",
     )
     parser.add_argument(
         "--sampling-topp",
         type=float,
         metavar="P",
         default=-1.0,
-        help="draw from the fewest tokens whose probabilities sum up to P",
+        help="draw from the fewest tokens whose probabilities sum up to P (default: all)",
     )
     parser.add_argument(
         "--temperature", type=float, default=1.0, help="divides the logits (default %(default)s)"

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_search_arguments(parser)
     add_n_best_arguments(parser)
     parser.add_argument("--input", type=Path, help="one sentence a line; default: standard input")
-    parser.add_argument("--output", type=Path, help="default: standard output")
+    parser.add_argument("--output", type=Path, help="file to write; default: standard output")
     parser.add_argument(
         "--buffer",
         type=int,

@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument("--input", type=Path, required=True, metavar="FILE", help="contrastive"
                         " pairs, as a table or LingEval97's JSON (docs/contrast.md)")  # fmt: skip
-    parser.add_argument("--output", type=Path, metavar="FILE.json", help="accuracies, and the pairs"
-                        " with a wrong decision")  # fmt: skip
+    parser.add_argument("--output", type=Path, metavar="FILE.json", help="file for the accuracies,"
+                        " and the pairs with a wrong decision")  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> None:

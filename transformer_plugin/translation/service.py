@@ -33,7 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="127.0.0.1",
         help="address to listen on (default %(default)s: only this machine)",
     )
-    parser.add_argument("--port", type=int, default=8000, help="default %(default)s; 0: any free")
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=8000,
+        help="port to listen on; 0: any free one (default %(default)s)",
+    )
     parser.add_argument(
         "--max-body",
         type=int,

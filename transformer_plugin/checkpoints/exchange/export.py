@@ -20,12 +20,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``transformer-plugin export``."""
     parser.add_argument("input", metavar="IN.pt", help="a checkpoint, the plugin's or stock")
     parser.add_argument("output", metavar="OUT-DIR", help="folder to write")
-    parser.add_argument("--data", required=True, metavar="DATA-BIN", help="has dict.LANGUAGE.txt")
-    parser.add_argument("--to", choices=("ctranslate2", "huggingface"), required=True)
+    parser.add_argument(
+        "--data", required=True, metavar="DATA-BIN", help="folder of dict.LANGUAGE.txt"
+    )
+    parser.add_argument("--to", choices=("ctranslate2", "huggingface"), required=True,
+                        help="software that will read OUT-DIR")  # fmt: skip
     parser.add_argument(
         "--quantization",
         choices=ctranslate2.QUANTIZATIONS,
-        help="of CTranslate2; default: float32, whatever the type of the weights",
+        help="type of the weights, for CTranslate2 (default: float32)",
     )
     parser.add_argument("--force", action="store_true", help="replace an existing OUT-DIR")
 

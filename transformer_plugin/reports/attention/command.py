@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=50,
         metavar="N",
-        help="the first N of the data (default: %(default)s)",
+        help="the first N sentences of the data (default: %(default)s)",
     )
     what.add_argument(
         "--ids",
@@ -53,10 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=150,
         metavar="SUBWORDS",
-        help="omit the weights of longer sentences (default: %(default)s)",
+        help="omit the weights of sentences with more subwords (default: %(default)s)",
     )
-    parser.add_argument("--output", type=Path, required=True, metavar="REPORT.html")
-    parser.add_argument("--weights", type=Path, metavar="FILE.npz", help="write exact weights")
+    parser.add_argument("--output", type=Path, required=True, metavar="REPORT.html",
+                        help="page to write")  # fmt: skip
+    parser.add_argument("--weights", type=Path, metavar="FILE.npz", help="also write exact weights")
     parser.add_argument(
         "--figure",
         action="append",

@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE.html",
-        help="default: report.html in the run's folder, or here for a log or several runs;"
-        " PNGs go into FILE_figures/",
+        help="page to write; default: report.html in the run's folder, or here for a log or"
+        " several runs; PNGs go into FILE_figures/",
     )
 
 
