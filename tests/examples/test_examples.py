@@ -10,7 +10,7 @@ import torch
 from fairseq_commands import REPO, run
 
 import transformer_plugin
-from transformer_plugin.translation.loading import load
+from transformer_plugin.translation.loading import build_translator
 
 
 def example(name, *arguments, **options):
@@ -111,7 +111,7 @@ def test_the_new_score_trains_through_fairseq_and_searches(trained, small_data):
     folder, printed = trained
     assert re.search(r"Is a table black\? -> .*\n$", printed)
     module = imported("own_attention")
-    translator = load(small_data / "data-bin", folder / "checkpoint_last.pt", cpu=True)
+    translator = build_translator(small_data / "data-bin", folder / "checkpoint_last.pt", cpu=True)
     (model,) = translator.models
     scores = [part for part in model.modules() if isinstance(part, module.GaussianScore)]
     assert len(scores) == 2 + 2 * 2

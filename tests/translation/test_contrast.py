@@ -9,7 +9,7 @@ import torch
 from transformer_plugin import cli
 from transformer_plugin.model import VaswaniTransformer
 from transformer_plugin.translation.arguments import add_model_arguments
-from transformer_plugin.translation.contrast import by_category, log_probabilities, token_pairs
+from transformer_plugin.translation.contrast import by_category, target_log_probs, token_pairs
 from transformer_plugin.translation.contrastive_pairs import Pair, read_pairs
 from transformer_plugin.translation.loading import load_models
 
@@ -50,7 +50,7 @@ def alone(loaded, models, source, target):
 
 def test_scores_are_the_models_log_probabilities(run_folder):
     loaded = models_of(run_folder)
-    found = log_probabilities(loaded, token_pairs(loaded, TEXTS))
+    found = target_log_probs(loaded, token_pairs(loaded, TEXTS))
     assert set(found) == set(TEXTS)
     for (source, target), score in found.items():
         expected = alone(loaded, loaded.models, source, target)
@@ -63,7 +63,7 @@ def test_an_ensemble_scores_by_its_mean(prepared):
     loaded = models_of(run, "--path", both)
     with torch.no_grad():  # another model
         next(loaded.models[1].parameters()).mul_(0.7)
-    found = log_probabilities(loaded, token_pairs(loaded, TEXTS))
+    found = target_log_probs(loaded, token_pairs(loaded, TEXTS))
     for (source, target), score in found.items():
         assert score == pytest.approx(alone(loaded, loaded.models, source, target), abs=1e-4)
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 from fairseq_commands import PLUGIN, REPO, run, train
 
-from transformer_plugin.translation.loading import load
+from transformer_plugin.translation.loading import build_translator
 
 PAIR = ["--source", "en", "--target", "de"]
 
@@ -61,12 +61,14 @@ def test_data_with_one_dictionary_have_one_model(prepared, tmp_path):
     shutil.copytree(prepared("sentencepiece"), run_folder)
     (run_folder / "subwords-target").mkdir()
     shutil.copy(run_folder / "subwords/joint.vocab", run_folder / "subwords-target")
-    translator = load(run_folder / "data-bin", run_folder / "checkpoints/averaged.pt", cpu=True)
+    translator = build_translator(
+        run_folder / "data-bin", run_folder / "checkpoints/averaged.pt", cpu=True
+    )
     assert type(translator.target_subwords) is type(translator.subwords)
 
 
 def test_a_given_translation_is_split_into_words(words):
-    translator = load(words / "data-bin", words / "checkpoints/averaged.pt", cpu=True)
+    translator = build_translator(words / "data-bin", words / "checkpoints/averaged.pt", cpu=True)
     known = (words / "subwords-target/joint.vocab").read_text(encoding="utf-8").split("\n")
     text = f"{known[0]}  {known[1]} </s>"
     assert translator.target_subwords.split(text) == [known[0], known[1], "<", "/s>"]

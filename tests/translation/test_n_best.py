@@ -9,7 +9,7 @@ from fairseq_commands import PLUGIN, run
 from transformer_plugin import cli
 from transformer_plugin.model import VaswaniTransformer
 from transformer_plugin.translation.alignment import mean_attention, word_links
-from transformer_plugin.translation.loading import load
+from transformer_plugin.translation.loading import build_translator
 from transformer_plugin.translation.unknown_words import read_replacements, replaced
 from transformer_plugin.word_alignment import Link
 
@@ -36,7 +36,7 @@ def translated(tmp_path):
 
 
 def in_python(run, **options):
-    return load(run / "data-bin", run / "checkpoints/averaged.pt", cpu=True, **options)
+    return build_translator(run / "data-bin", run / "checkpoints/averaged.pt", cpu=True, **options)
 
 
 def test_options_in_python_may_be_text(experiment):

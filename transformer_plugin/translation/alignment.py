@@ -7,7 +7,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from ..model import VaswaniTransformer
-from .attention_weights import attention_weights
+from .attention_weights import model_attention
 from .subwords import Subwords
 from .translator import Part, Translation
 
@@ -20,8 +20,8 @@ def mean_attention(model: nn.Module, part: Part) -> Tensor | None:
     """
     if not isinstance(model, VaswaniTransformer):
         return None
-    found = attention_weights(model, part.source_tokens, part.target_tokens)
-    return found.encoder_decoder.mean(dim=1)
+    weights = model_attention(model, part.source_tokens, part.target_tokens)
+    return weights.encoder_decoder.mean(dim=1)
 
 
 def word_links(

@@ -33,7 +33,7 @@ class AttentionWeights:
 
 
 @torch.inference_mode()
-def attention_weights(
+def model_attention(
     model: nn.Module, source_tokens: Tensor, target_tokens: Tensor
 ) -> AttentionWeights:
     """The attention weights of a source sentence and its translation.
@@ -72,3 +72,6 @@ def attention_weights(
         stacked(own for own, _ in decoder),
         stacked(over_source for _, over_source in decoder),
     )
+
+
+attention_weights = model_attention  # its former name

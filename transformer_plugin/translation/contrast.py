@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> None:
     places = {(p.source, text): p.place for p in pairs for text in (p.right, p.wrong)}
     ids = token_pairs(loaded, places)
     pairs = _without_same(pairs, ids)
-    found = log_probabilities(
+    found = target_log_probs(
         loaded, {key: ids[key] for p in pairs for key in ((p.source, p.right), (p.source, p.wrong))}
     )
     scores = [(found[p.source, p.right], found[p.source, p.wrong]) for p in pairs]
@@ -155,7 +155,7 @@ def token_pairs(loaded: Loaded, texts: dict[Texts, str]) -> dict[Texts, TokenPai
 
 
 @torch.no_grad()
-def log_probabilities(loaded: Loaded, ids: dict[Texts, TokenPair]) -> dict[Texts, float]:
+def target_log_probs(loaded: Loaded, ids: dict[Texts, TokenPair]) -> dict[Texts, float]:
     """log P(target | source) with end of sentence, not normalised by the length.
 
     Args:

@@ -134,7 +134,7 @@ def load_translator(args: argparse.Namespace) -> Translator:
     )
 
 
-def load(data: Path | str, path: Path | str, **options: Any) -> Translator:
+def build_translator(data: Path | str, path: Path | str, **options: Any) -> Translator:
     """A translator, for use in Python.
 
     Args:
@@ -150,8 +150,11 @@ def load(data: Path | str, path: Path | str, **options: Any) -> Translator:
     return load_translator(arguments_of(data, path, **options))
 
 
+load = build_translator  # its former name
+
+
 def arguments_of(data: Path | str, path: Path | str, **options: Any) -> argparse.Namespace:
-    """The arguments of ``transformer-plugin translate``; see ``load``."""
+    """The arguments of ``transformer-plugin translate``; see ``build_translator``."""
     parser = argparse.ArgumentParser()
     for add in (add_model_arguments, add_search_arguments, add_n_best_arguments):
         add(parser)

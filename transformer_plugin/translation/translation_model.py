@@ -14,8 +14,8 @@ from omegaconf import OmegaConf
 from torch import nn
 
 from .alignment import word_links
-from .attention_weights import AttentionWeights, attention_weights
-from .contrast import log_probabilities, token_pairs
+from .attention_weights import AttentionWeights, model_attention
+from .contrast import target_log_probs, token_pairs
 from .loading import Loaded, arguments_of, load_models
 from .translator import Translation, Translator, checked
 
@@ -134,7 +134,7 @@ class TranslationModel:
             raise ValueError(f"{len(sources)} sources, {len(targets)} targets: expected pairs")
         pairs = list(zip(sources, targets, strict=True))
         places = {pair: f"sentence {number}" for number, pair in enumerate(pairs)}
-        found = log_probabilities(self._loaded, token_pairs(self._loaded, places))
+        found = target_log_probs(self._loaded, token_pairs(self._loaded, places))
         return [found[pair] for pair in pairs]
 
     def attention(self, source: str, target: str | None = None) -> SentenceAttention:
@@ -164,7 +164,7 @@ class TranslationModel:
             raise ValueError(f"the sentence {what}: expected one that the model reads whole")
         (part,) = parts
         task = self._loaded.task
-        weights = attention_weights(self.models[0], part.source_tokens, part.target_tokens)
+        weights = model_attention(self.models[0], part.source_tokens, part.target_tokens)
         return SentenceAttention(
             **vars(weights),
             source=[*part.source, task.source_dictionary.eos_word],

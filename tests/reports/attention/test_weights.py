@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from transformer_plugin.reports.attention.page import STEPS, pack
-from transformer_plugin.translation.attention_weights import KINDS, attention_weights
+from transformer_plugin.translation.attention_weights import KINDS, model_attention
 
 D_K = 8  # the fixture's model has d_model 32 and 4 heads
 
@@ -48,7 +48,7 @@ def by_loops(module, asking, asked, causal):
 def test_weights_are_those_of_equation_1(build, fields):
     model = build(**fields).eval()
     source, target = torch.tensor([5, 9, 30, 7, 2]), torch.tensor([11, 8, 40, 2])
-    found = attention_weights(model, source, target)
+    found = model_attention(model, source, target)
     seen = inputs_of_attention(model, source, target)
     layers = len(model.encoder.layers)
     own, over_source = seen[layers::2], seen[layers + 1 :: 2]
@@ -63,7 +63,7 @@ def test_weights_are_those_of_equation_1(build, fields):
 def test_a_window_masks_what_is_far(build):
     model = build(attention_window=1).eval()
     tokens = torch.tensor([5, 9, 30, 7, 2])
-    found = attention_weights(model, tokens, tokens)
+    found = model_attention(model, tokens, tokens)
     far = (torch.arange(5)[:, None] - torch.arange(5)).abs() > 1
     assert found.encoder[..., far].eq(0).all() and found.decoder[..., far].eq(0).all()
     assert (found.encoder.sum(dim=-1) - 1).abs().max() < 1e-6
@@ -72,15 +72,15 @@ def test_a_window_masks_what_is_far(build):
 def test_models_that_would_lie_are_refused(build, build_stock):
     tokens = torch.tensor([5, 2])
     with pytest.raises(ValueError, match=r"call model\.eval\(\) first"):
-        attention_weights(build(), tokens, tokens)
+        model_attention(build(), tokens, tokens)
     with pytest.raises(ValueError, match="does not return attention"):
-        attention_weights(build_stock().eval(), tokens, tokens)
+        model_attention(build_stock().eval(), tokens, tokens)
 
 
 def test_the_pages_weights_are_rounded_to_a_step(build):
     import zlib
 
-    found = attention_weights(build().eval(), torch.tensor([5, 9, 2]), torch.tensor([7, 2]))
+    found = model_attention(build().eval(), torch.tensor([5, 9, 2]), torch.tensor([7, 2]))
     halves = np.frombuffer(zlib.decompress(pack(found)), np.uint8).reshape(2, -1).astype(int)
     flat = np.concatenate([found.of(kind).numpy().ravel() for kind in KINDS])
     assert np.abs((halves[0] + 256 * halves[1]) / STEPS - flat).max() <= 0.5 / STEPS + 1e-7
@@ -90,6 +90,6 @@ def test_a_weight_changed_through_data_changes_the_attention(build):
     """As in an analysis of heads: torch counts no change."""
     model = build(d_model=64).eval().requires_grad_(False)
     given = torch.tensor([5, 9, 30, 7, 2]), torch.tensor([11, 8, 40, 2])
-    before = attention_weights(model, *given).encoder
+    before = model_attention(model, *given).encoder
     model.encoder.layers[0].self_attention.query_key_value.weight.data.mul_(3)
-    assert not attention_weights(model, *given).encoder.equal(before)
+    assert not model_attention(model, *given).encoder.equal(before)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from ...translation.alignment import word_numbers
-from ...translation.attention_weights import AttentionWeights, attention_weights
+from ...translation.attention_weights import AttentionWeights, model_attention
 from ...translation.subwords import Subwords
 from ...translation.translator import Part, Translator
 
@@ -149,7 +149,7 @@ def _explained(
     length = max(len(best.source_tokens), len(best.target_tokens))
     weights = None
     if length <= longest:
-        weights = attention_weights(translator.models[0], best.source_tokens, best.target_tokens)
+        weights = model_attention(translator.models[0], best.source_tokens, best.target_tokens)
     eos = translator.task.target_dictionary.eos_word
     return Explained(
         sentence,
