@@ -122,7 +122,9 @@ def main() -> None:
         try:
             run_step(
                 args.output,
-                inputs=[args.input] if archive else [path for of in files.values() for path in of],
+                inputs=[args.input]
+                if archive
+                else [path for paths in files.values() for path in paths],
                 settings={
                     "treebank": manifest,
                     "splits": {

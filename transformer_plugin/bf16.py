@@ -17,10 +17,10 @@ def expect_no_tpu() -> None:
 
     @functools.wraps(parse)
     def parse_without_tpu(*arguments: Any, **more: Any) -> Any:
-        found = parse(*arguments, **more)
-        args = found[0] if isinstance(found, tuple) else found
+        parsed = parse(*arguments, **more)
+        args = parsed[0] if isinstance(parsed, tuple) else parsed
         if getattr(args, "bf16", False):
             args.tpu = False
-        return found
+        return parsed
 
     options.parse_args_and_arch = parse_without_tpu

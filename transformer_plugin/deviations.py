@@ -94,13 +94,13 @@ def training_deviations(cfg: Any) -> list[str]:
     }
     if cfg.lr_scheduler._name != "noam":
         del expected["optimization.lr"]  # a rate, not a factor on equation (3)
-    found = []
+    deviations = []
     for place, allowed in expected.items():
         part, name = place.split(".")
         value = _plain(getattr(cfg[part], name, None))  # None: not an option of this part
         if value is not None and value not in allowed:
-            found.append(_deviation(part if name == "_name" else name, value, allowed[0]))
-    return found + _batch_deviations(cfg)
+            deviations.append(_deviation(part if name == "_name" else name, value, allowed[0]))
+    return deviations + _batch_deviations(cfg)
 
 
 def run_deviations(settings: Mapping[str, Any]) -> list[str]:

@@ -132,5 +132,5 @@ def checksum(path: Path, algorithm: str = "sha256") -> str:
 
 def shown_path(path: Path) -> str:
     """A path for messages: relative to the working directory, if it is inside that."""
-    found, here = path.absolute(), Path.cwd()
-    return str(found.relative_to(here) if found.is_relative_to(here) else path)
+    absolute, here = path.absolute(), Path.cwd()
+    return str(absolute.relative_to(here) if absolute.is_relative_to(here) else path)

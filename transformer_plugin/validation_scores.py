@@ -36,10 +36,10 @@ class ValidationScores(TranslationTask):
         self, generator: Any, sample: dict[str, Any], model: nn.Module
     ) -> BLEUScore:
         """fairseq calls it in ``valid_step`` for the BLEU of a batch; it keeps no texts."""
-        found = self.inference_step(generator, [model], sample, prefix_tokens=None)
+        hypotheses = self.inference_step(generator, [model], sample, prefix_tokens=None)
         # As in fairseq, unknown words never match.
         unknown, expected = "UNKNOWNTOKENINHYP", "UNKNOWNTOKENINREF"
-        translations = [self._text(best["tokens"], unknown) for best, *_ in found]
+        translations = [self._text(best["tokens"], unknown) for best, *_ in hypotheses]
         targets = (utils.strip_pad(row, self.tgt_dict.pad()) for row in sample["target"])
         references = [self._text(target, expected) for target in targets]
         if self.cfg.eval_bleu_print_samples:

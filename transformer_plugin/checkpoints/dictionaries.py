@@ -43,7 +43,7 @@ def dictionary_symbols(state: dict[str, Any], data: str | Path) -> dict[str, lis
         CheckpointError: a dictionary is not the model's.
         Refusal: a dictionary is damaged.
     """
-    found = {}
+    symbols = {}
     for side, language in zip(("encoder", "decoder"), languages(state, data), strict=True):
         path = Path(data) / f"dict.{language}.txt"
         if not path.is_file():
@@ -56,5 +56,5 @@ def dictionary_symbols(state: dict[str, Any], data: str | Path) -> dict[str, lis
                 " the folder that the model was trained on"
             )
         check_dictionaries(state.get("task_state"), {language: dictionary}, data)
-        found[side] = list(dictionary.symbols)
-    return found
+        symbols[side] = list(dictionary.symbols)
+    return symbols

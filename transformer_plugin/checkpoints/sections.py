@@ -11,8 +11,8 @@ from fairseq.tasks import TASK_REGISTRY
 
 def saved_options(state: Mapping[str, Any], part: str) -> dict[str, Any]:
     """The options of a section of a checkpoint's ``cfg``; an old checkpoint has all in ``args``."""
-    found = (state.get("cfg") or {}).get(part) or state.get("args") or {}
-    return vars(found) if isinstance(found, Namespace) else dict(found)
+    options = (state.get("cfg") or {}).get(part) or state.get("args") or {}
+    return vars(options) if isinstance(options, Namespace) else dict(options)
 
 
 def own_task(state: Mapping[str, Any]) -> str | None:
@@ -30,7 +30,7 @@ def section(cfg: Mapping[str, Any], name: str) -> dict[str, Any]:
     If the component has no dataclass, as fairseq's ``sgd``, fairseq stores a Namespace with all
     options of the command.
     """
-    found = cfg.get(name) or {}
-    if isinstance(found, Namespace):
-        return {**vars(found), "_name": getattr(found, name, None)}
-    return dict(found)
+    options = cfg.get(name) or {}
+    if isinstance(options, Namespace):
+        return {**vars(options), "_name": getattr(options, name, None)}
+    return dict(options)

@@ -76,7 +76,7 @@ def check_registered(state: dict[str, Any]) -> None:
 
 def largest_numbers(state: dict[str, Any]) -> str:
     """The four largest numbers in the model's settings, as ``PLACE.NAME = VALUE``."""
-    found: list[tuple[float, str]] = []
+    settings: list[tuple[float, str]] = []
     for header, kinds in (("cfg", _sections), ("args", _flat)):
         for kind, place, chosen, options in kinds(state.get(header) or {}):
             if kind == "model":
@@ -84,8 +84,8 @@ def largest_numbers(state: dict[str, Any]) -> str:
                 for name in options.keys() & (declared.names if declared else options.keys()):
                     numbers = map(int, re.findall(r"\d+", str(options[name])))
                     text = f"{place}.{name} = {shortened(options[name])}"
-                    found.append((max(numbers, default=0), text))
-    return ", ".join(text for _, text in sorted(found, reverse=True)[:4])
+                    settings.append((max(numbers, default=0), text))
+    return ", ".join(text for _, text in sorted(settings, reverse=True)[:4])
 
 
 def _values(place: str, value: Any, depth: int) -> Iterator[tuple[str, str, Any]]:

@@ -58,12 +58,12 @@ def _torch() -> Iterator[Finding]:
 
 def _fairseq() -> Iterator[Finding]:
     name, wanted = FAIRSEQ
-    found = _version(name)
+    installed = _version(name)
     remedy = f"pip uninstall -y fairseq; pip install --no-build-isolation {name}=={wanted}"
-    if found == wanted:
-        yield Finding(OK, f"{name} {found}")
-    elif found:
-        yield Finding(NOTE, f"{name} {found}, tested with {wanted}", remedy)
+    if installed == wanted:
+        yield Finding(OK, f"{name} {installed}")
+    elif installed:
+        yield Finding(NOTE, f"{name} {installed}, tested with {wanted}", remedy)
     elif _version("fairseq"):
         yield Finding(
             PROBLEM,

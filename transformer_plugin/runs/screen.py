@@ -125,7 +125,7 @@ class BriefScreen:
         log = self._log
         trained = {name: series.values[-1] for name, series in log.epochs.items()}
         update = log.epochs["epoch"].updates[-1]
-        found = [f"train ppl {trained['ppl']:.2f}"] if "ppl" in trained else []
+        shown = [f"train ppl {trained['ppl']:.2f}"] if "ppl" in trained else []
         metric = self._setting("checkpoint", "best_checkpoint_metric") or "loss"
         for name, table in log.valid.items():
             latest = {k: s.values[-1] for k, s in table.items() if s.updates[-1:] == [update]}
@@ -136,12 +136,12 @@ class BriefScreen:
                 # The first validation has no best score yet.
                 is_best = score is not None and score == latest.get(f"best_{metric}", score)
                 mark = f" (best {metric})" if is_best else ""
-                found.append(f"{name} ppl {latest['ppl']:.2f}{scores}{mark}")
+                shown.append(f"{name} ppl {latest['ppl']:.2f}{scores}{mark}")
         if "wps" in trained:
-            found.append(f"{trained['wps']:,.0f} tokens/s")
+            shown.append(f"{trained['wps']:,.0f} tokens/s")
         limit = self._setting("optimization", "max_epoch")
-        of = f"/{limit}" if limit else ""
-        return f"epoch {trained['epoch']:.0f}{of}: {', '.join(found)}"
+        total = f"/{limit}" if limit else ""
+        return f"epoch {trained['epoch']:.0f}{total}: {', '.join(shown)}"
 
     def _setting(self, part: str, name: str) -> Any:
         return ((self._log.settings or {}).get(part) or {}).get(name)

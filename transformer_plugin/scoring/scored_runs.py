@@ -102,8 +102,8 @@ def seed_folders(run: Path, seeds: Sequence[int] = ()) -> list[Path]:
     }
     if missing := sorted({*seeds} - {*numbers.values()}):
         raise FileNotFoundError(f"{run}: there is no run of seed {missing[0]}")
-    found = sorted(numbers, key=lambda folder: numbers[folder])
-    return [folder for folder in found if not seeds or numbers[folder] in seeds] or [run]
+    folders = sorted(numbers, key=lambda folder: numbers[folder])
+    return [folder for folder in folders if not seeds or numbers[folder] in seeds] or [run]
 
 
 def short_names(runs: Sequence[Path]) -> list[str]:
@@ -114,9 +114,9 @@ def short_names(runs: Sequence[Path]) -> list[str]:
 
 def _test_set(runs: list[Path], reference: Path | None, lowercase: bool) -> TestSet:
     scores = {run: _scores(run) for run in runs if run.is_dir()}
-    scored = {run: found for run, found in scores.items() if "reference" in found}
-    for name, of in (("test sets", reference_digest), ("treatments of case", ignores_case)):
-        groups = {of(found): run for run, found in scored.items()}
+    scored = {run: each for run, each in scores.items() if "reference" in each}
+    for name, value_of in (("test sets", reference_digest), ("treatments of case", ignores_case)):
+        groups = {value_of(each): run for run, each in scored.items()}
         if len(groups) > 1:
             one, other, *_ = groups.values()
             raise ValueError(f"{one} and {other} were scored on different {name}: not comparable")
@@ -142,11 +142,11 @@ def _test_set(runs: list[Path], reference: Path | None, lowercase: bool) -> Test
 
 def _scores(run: Path) -> dict[str, Any]:
     try:
-        found = read_scores(run)
+        scores = read_scores(run)
     except FileNotFoundError:
         return {}
-    check_scored(run, found)
-    return found
+    check_scored(run, scores)
+    return scores
 
 
 def _named_reference(scored: dict[Path, dict[str, Any]]) -> Path:

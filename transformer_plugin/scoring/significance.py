@@ -23,9 +23,10 @@ class _OverSeeds:
     def _extract_corpus_statistics(self, hypotheses: Any, references: Any) -> Any:
         extract = super()._extract_corpus_statistics  # type: ignore[misc]
         seeds = zip(*hypotheses, strict=True)
-        found = [extract(list(each), references) for each in seeds]
-        self._seeds = len(found)
-        return np.concatenate(found, axis=1).tolist()  # sacrebleu's tests take a row a sentence
+        statistics = [extract(list(each), references) for each in seeds]
+        self._seeds = len(statistics)
+        # sacrebleu's tests take one row for each sentence.
+        return np.concatenate(statistics, axis=1).tolist()
 
     def _compute_score_from_stats(self, stats: Any) -> Any:
         compute = super()._compute_score_from_stats  # type: ignore[misc]
@@ -107,7 +108,7 @@ def paired_test(
     named: list[tuple[str, Any]] = [
         (s.name, list(zip(*s.translations, strict=True))) for s in systems
     ]
-    signatures, found = PairedTest(named, metrics, [list(references)], TESTS[test], samples)()
+    signatures, results = PairedTest(named, metrics, [list(references)], TESTS[test], samples)()
     names = dict(zip(METRICS, signatures, strict=True))  # sacrebleu's: BLEU, chrF2
     return {
         "signatures": {name: str(signatures[theirs]) for name, theirs in names.items()},
@@ -115,7 +116,7 @@ def paired_test(
             {
                 "name": s.name,
                 **{
-                    name: _plain(found[theirs][i], found[theirs][0])
+                    name: _plain(results[theirs][i], results[theirs][0])
                     for name, theirs in names.items()
                 },
             }

@@ -23,11 +23,11 @@ def check_set(hypotheses: Path, expected: str) -> None:
     Raises:
         ValueError: their set is not ``expected``.
     """
-    found = translated_set(hypotheses)
-    if found not in (None, expected):
+    translated = translated_set(hypotheses)
+    if translated not in (None, expected):
         raise ValueError(
-            f"{hypotheses} has translations of the {found} set, not of {expected}: score with"
-            f" EVALUATE={found}, or translate {expected} first (EVALUATE={expected}"
+            f"{hypotheses} has translations of the {translated} set, not of {expected}: score with"
+            f" EVALUATE={translated}, or translate {expected} first (EVALUATE={expected}"
             " recipes/generate.sh EXPERIMENT)"
         )
 
@@ -41,9 +41,9 @@ def check_scored(run: Path, scores: dict[str, Any]) -> None:
     Raises:
         ValueError: the sets differ.
     """
-    found = translated_set(run / "hypotheses.txt")
-    if None not in (found, scores.get("set")) and found != scores["set"]:
+    translated = translated_set(run / "hypotheses.txt")
+    if None not in (translated, scores.get("set")) and translated != scores["set"]:
         raise ValueError(
-            f"{run / 'score.json'} is of the {scores['set']} set, and hypotheses.txt of {found}:"
-            f" score again (EVALUATE={found} recipes/score.sh EXPERIMENT)"
+            f"{run / 'score.json'} is of the {scores['set']} set, and hypotheses.txt of"
+            f" {translated}: score again (EVALUATE={translated} recipes/score.sh EXPERIMENT)"
         )

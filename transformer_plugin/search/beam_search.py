@@ -78,18 +78,20 @@ def beam_search(
         if prefix is not None or step >= shortest:
             forced = _forced_tokens(rules, step, max_lengths, prefix)
         if rules.sampling is not None:
-            found = Continuations.drawn(live, *drawn_tokens(rules, scorer, tokens, step, forced))
+            continuations = Continuations.drawn(
+                live, *drawn_tokens(rules, scorer, tokens, step, forced)
+            )
         else:
             top, classes, forced_log_p = likeliest_tokens(rules, scorer, tokens, step, forced)
-            found = Continuations.of(live, top, classes, 2 * beam_size)
+            continuations = Continuations.of(live, top, classes, 2 * beam_size)
             if forced is not None:
-                found = found.forced(forced, live + forced_log_p)
-        ended = found.tokens.eq(rules.eos) & found.log_probs.isfinite()
+                continuations = continuations.forced(forced, live + forced_log_p)
+        ended = continuations.tokens.eq(rules.eos) & continuations.log_probs.isfinite()
         if may_have_ended(ended):
-            finished.add(rows, step, ended, found.log_probs, found.parents)
-            live, parents, tokens = found.without(ended, beam_size)
+            finished.add(rows, step, ended, continuations.log_probs, continuations.parents)
+            live, parents, tokens = continuations.without(ended, beam_size)
         else:
-            live, parents, tokens = (each[:, :beam_size] for each in found)
+            live, parents, tokens = (each[:, :beam_size] for each in continuations)
         history.record(rows, tokens, parents, live)
         if beam_size > 1:  # a single hypothesis needs no reordering
             scorer.reorder(parents)

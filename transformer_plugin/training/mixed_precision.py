@@ -104,9 +104,11 @@ class FlatFP16Optimizer(FairseqFP16Optimizer):
         if vector is None:
             super()._sync_fp16_grads_to_fp32()
         elif self._needs_sync:
-            found = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.fp16_params]
+            gradients = [
+                torch.zeros_like(p) if p.grad is None else p.grad for p in self.fp16_params
+            ]
             assert vector.grad is not None
-            torch._foreach_copy_(self._parts(vector.grad), found)
+            torch._foreach_copy_(self._parts(vector.grad), gradients)
             self._needs_sync = False
 
     def _sync_fp32_params_to_fp16(self) -> None:

@@ -86,15 +86,15 @@ def log_mean_update(model: nn.Module, batches: Any, batches_per_update: int, arc
         )
 
 
-def log_update_size(found: UpdateSize, arch: str) -> None:
+def log_update_size(size: UpdateSize, arch: str) -> None:
     """Logs it; warns if a model of the paper is not trained with the paper's batch size."""
-    if is_paper_model(arch) and not found.matches_paper:
-        share = found.target_tokens / BATCH_PAIRS
+    if is_paper_model(arch) and not size.matches_paper:
+        share = size.target_tokens / BATCH_PAIRS
         logger.warning(
             "%s. That is %.2f times the paper's batch: change --update-freq, or UPDATE_TOKENS of"
             " a recipe",
-            found,
+            size,
             share,
         )
     else:
-        logger.info("%s", found)
+        logger.info("%s", size)

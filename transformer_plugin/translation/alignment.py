@@ -35,7 +35,7 @@ def word_links(
         source_subwords, target_subwords: the data's subword models. Words are what they split:
             between spaces, or Moses tokens.
     """
-    found = set()
+    links = set()
     # A word of the source may be cut between two parts.
     source = word_numbers(
         [piece for part in translation.parts for piece in part.source], source_subwords
@@ -44,11 +44,11 @@ def word_links(
     for part in translation.parts:
         target = word_numbers(part.target, target_subwords)
         for link in part.links:
-            found.add((source[before + link.source], first_target + target[link.target]))
+            links.add((source[before + link.source], first_target + target[link.target]))
         before += len(part.source)
         space = target_subwords.space_after(target_subwords.join(part.target))
         first_target += target[-1] + len(space)
-    return sorted(found, key=lambda pair: pair[::-1])
+    return sorted(links, key=lambda pair: pair[::-1])
 
 
 def word_numbers(pieces: list[str], subwords: Subwords) -> list[int]:

@@ -73,10 +73,10 @@ def main(args: argparse.Namespace) -> None:
         contents = {"categories": accuracies, "mistakes": mistakes}
         with atomic_write(args.output) as file:
             file.write(json.dumps(contents, indent=1, ensure_ascii=False) + "\n")
-    for name, counts in accuracies.items():
-        print(f"{name:<16} {_share(counts)}")
-        for distance, of in counts["distances"].items():
-            print(f"{'':<16} distance {distance:<4} {_share(of)}")
+    for name, category in accuracies.items():
+        print(f"{name:<16} {_share(category)}")
+        for distance, counts in category["distances"].items():
+            print(f"{'':<16} distance {distance:<4} {_share(counts)}")
 
 
 def _without_same(pairs: Sequence[Pair], ids: dict[Texts, TokenPair]) -> list[Pair]:
@@ -116,25 +116,26 @@ def by_category(pairs: Sequence[Pair], judged: Sequence[bool]) -> dict[str, dict
         groups[pair.category].append((pair, right))
     names = sorted(groups)
     groups["all"] = list(zip(pairs, judged, strict=True))
-    found = {}
+    results = {}
     for name in [*names, "all"]:
         distances: dict[int, list[bool]] = defaultdict(list)
         for pair, right in groups[name]:
             if pair.distance is not None:
                 distances[min(pair.distance, _FAR)].append(right)
-        found[name] = {
+        results[name] = {
             **_counts(right for _, right in groups[name]),
             "distances": {
                 f"{distance}{'+' * (distance == _FAR)}": _counts(distances[distance])
                 for distance in sorted(distances)
             },
         }
-    return found
+    return results
 
 
 def _counts(judged: Iterable[bool]) -> dict[str, Any]:
-    of = list(judged)
-    return {"pairs": len(of), "right": sum(of), "accuracy": sum(of) / len(of)}
+    decisions = list(judged)
+    pairs, right = len(decisions), sum(decisions)
+    return {"pairs": pairs, "right": right, "accuracy": right / pairs}
 
 
 def token_pairs(loaded: Loaded, texts: dict[Texts, str]) -> dict[Texts, TokenPair]:

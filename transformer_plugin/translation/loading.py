@@ -82,7 +82,9 @@ def load_models(args: argparse.Namespace) -> Loaded:
     folder, lowercase = args.subwords or prepared.subwords, args.lowercase or prepared.lowercase
     one = task.source_dictionary == task.target_dictionary  # a joint model, whatever lies beside it
     folders = folder, folder if one else target_folder(folder)
-    source, target = (load_subwords(*of, lowercase) for of in zip(folders, languages, strict=True))
+    source, target = (
+        load_subwords(*place, lowercase) for place in zip(folders, languages, strict=True)
+    )
     models = [_load_model(path, task) for path in utils.split_paths(args.path)]
     precision = getattr(task.cfg, "decode_precision", None)
     given = getattr(args, "decode_precision", None)

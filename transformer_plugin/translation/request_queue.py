@@ -119,6 +119,6 @@ class RequestQueue:
             return list(self.work(jobs))
         except Exception as error:
             if len(jobs) > 1:
-                return [found for job in jobs for found in self._try([job])]
+                return [answer for job in jobs for answer in self._try([job])]
             logger.exception("a request failed")
             return [error]

@@ -128,17 +128,17 @@ def main(args: argparse.Namespace) -> None:
 def answer(translator: Translator, jobs: list[Job]) -> list[Answer]:
     """Translates the sentences of all jobs together."""
     sentences = [sentence for job in jobs for sentence in job.sentences]
-    found = iter(translator.n_best(sentences, max(job.nbest for job in jobs)))
+    translations = iter(translator.n_best(sentences, max(job.nbest for job in jobs)))
     return [
-        [_as_json(translator, sentence, next(found), job) for sentence in job.sentences]
+        [_as_json(translator, sentence, next(translations), job) for sentence in job.sentences]
         for job in jobs
     ]
 
 
 def _as_json(
-    translator: Translator, sentence: str, found: list[Translation], job: Job
+    translator: Translator, sentence: str, translations: list[Translation], job: Job
 ) -> dict[str, Any]:
-    best, parts = found[0], []
+    best, parts = translations[0], []
     for part in best.parts:
         shown = {"source": part.source, "target": part.target, "score": round(part.score, 4)}
         if job.attention:
@@ -153,7 +153,7 @@ def _as_json(
                 "log_prob": round(sum(part.log_prob for part in one.parts), 4),
                 "tokens": sum(len(part.target_tokens) for part in one.parts),
             }
-            for one in found[: job.nbest]
+            for one in translations[: job.nbest]
         ]
     return whole
 

@@ -39,9 +39,9 @@ def replaced(
 ) -> list[str]:
     """Subwords of a translation, each unknown one replaced by the source subword it is aligned to,
     or by that one's replacement."""
-    found = list(target)
+    pieces = list(target)
     for link in links:
-        if found[link.target] == unknown:
+        if pieces[link.target] == unknown:
             piece = source[link.source]
-            found[link.target] = replacements.get(piece, piece)
-    return found
+            pieces[link.target] = replacements.get(piece, piece)
+    return pieces

@@ -130,19 +130,19 @@ async def body(request: Request, limit: int) -> bytes:
     Raises:
         HTTPException: 400: the client has disconnected; 413: the body is too large.
     """
-    found, size = bytearray(), 0
+    received, size = bytearray(), 0
     try:
         async for chunk in request.stream():
             size += len(chunk)
             if size <= limit:
-                found += chunk
+                received += chunk
             if size > _READ_AND_DROPPED:
                 break
     except ClientDisconnect:
         raise HTTPException(400, "the request is incomplete") from None
     if size > limit:
         raise HTTPException(413, f"at most {limit:,} bytes a request")
-    return bytes(found)
+    return bytes(received)
 
 
 async def unless_disconnected(answer: Coroutine[Any, Any, Answer], request: Request) -> Answer:

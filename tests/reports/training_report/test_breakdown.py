@@ -19,7 +19,7 @@ def texts():
     systems = [[[w for w in words if chance.random() < keep] for words in references]
                for keep in (0.9, 0.4)]  # fmt: skip
     return [" ".join(words) for words in references], [
-        [" ".join(words) for words in of] for of in systems
+        [" ".join(words) for words in system] for system in systems
     ]
 
 

@@ -67,7 +67,8 @@ def test_lines_are_the_series(whole, chart):
         expected["whole, valid"] = [(10, 8.0), (20, 9.0)]
     if chart.name == "perplexity":
         expected["other, train"] = [(10, 70), (20, 140)]
-    assert {name: of for name, of in found.items() if not name.startswith("_")} == expected
+    lines = {label: points for label, points in found.items() if not label.startswith("_")}
+    assert lines == expected
     assert best == {"perplexity": [[(10, 8.0)]], "bleu": [[(20, 9.0)]]}.get(chart.name, [])
     assert (axes.get_ylim()[0] == 0) == chart.from_zero
 

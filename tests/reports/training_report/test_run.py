@@ -12,7 +12,7 @@ def test_the_best_checkpoint_is_by_the_runs_metric_and_the_later_of_equals(large
     saved = [Saved(f"checkpoint_1_{n}.pt", 1, n, score) for n, score in scores.items()]
     settings = {"checkpoint": {"maximize_best_checkpoint_metric": largest}}
     copies = _copies(TrainingLog(saved=saved, settings=settings))
-    assert {name: of.updates for name, of in copies.items()} == {
+    assert {name: copy.updates for name, copy in copies.items()} == {
         "checkpoint_last.pt": 40,
         "checkpoint_best.pt": best,
     }

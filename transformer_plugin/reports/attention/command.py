@@ -96,16 +96,17 @@ def main(args: argparse.Namespace) -> None:
         raise ValueError("there is nothing to explain: every line is empty")
     if not 1 <= args.figure_sentence <= len(inputs):
         raise ValueError(f"--figure-sentence must be between 1 and {len(inputs)}")
-    found = list(explain(translator, inputs, args.longest))
-    pictures = _pictures(choices, found[args.figure_sentence - 1])
+    explained = list(explain(translator, inputs, args.longest))
+    pictures = _pictures(choices, explained[args.figure_sentence - 1])
     if args.weights:
-        named: dict[str, Any] = arrays(found)  # none of them is savez's allow_pickle
+        named: dict[str, Any] = arrays(explained)  # none of them is savez's allow_pickle
         with atomic_write(args.weights, "wb") as file:
             np.savez_compressed(file, **named)
-    html = page(_about(translator, args), found).encode()
+    html = page(_about(translator, args), explained).encode()
     with atomic_write(args.output, "wb") as file:
         file.write(html)
-    print(f"{len(found)} sentence{'s' * (len(found) > 1)}, {len(html) / 1e6:.1f} MB: {args.output}")
+    count, megabytes = len(explained), len(html) / 1e6
+    print(f"{count} sentence{'s' * (count > 1)}, {megabytes:.1f} MB: {args.output}")
     if len(html) > _LARGE:
         logger.warning("the page is slow to open: use fewer --sentences or a lower --longest")
     for name, figure in pictures:
@@ -116,12 +117,12 @@ def main(args: argparse.Namespace) -> None:
         print(f"{path}.svg and .png")
 
 
-def arrays(found: Sequence[Explained]) -> dict[str, np.ndarray]:
+def arrays(explained: Sequence[Explained]) -> dict[str, np.ndarray]:
     """The arrays of ``--weights`` by name. For sentence i, from 0, these are ``i/encoder``,
     ``i/decoder`` and ``i/encoder-decoder``, ``[N, H, queries, keys]`` in float32, and the subwords
     ``i/source``, ``i/target`` and ``i/read`` (the keys of the decoder)."""
     named: dict[str, np.ndarray] = {}
-    for i, sentence in enumerate(found):
+    for i, sentence in enumerate(explained):
         pieces = {"source": sentence.source, "target": sentence.target, "read": sentence.read}
         named |= {f"{i}/{name}": np.array(value) for name, value in pieces.items()}
         if sentence.weights is not None:

@@ -111,14 +111,14 @@ def read_run(path: Path, name: str) -> Run:
 
 def _take_settings(run: Run, checkpoint: Path) -> None:
     try:
-        found = load_header(checkpoint).get("cfg")
+        settings = load_header(checkpoint).get("cfg")
     except (OSError, ValueError) as error:
         run.missing.append(str(error))
         return
-    if found is not None:
+    if settings is not None:
         run.log.settings = {
             part: vars(values) if hasattr(values, "__dict__") else values
-            for part, values in dict(found).items()
+            for part, values in dict(settings).items()
         }
 
 
