@@ -66,22 +66,9 @@ def last_checkpoints(
         raise CheckpointError(f"{folder}: no checkpoints; those of this run are in {below}")
     found = sorted(_saved(folder, by), key=lambda saved: saved[:3])
     last = _last(folder)
-    other = next(kind for kind in KINDS if kind != by)
-    if last and not _saves(last.header, by):
-        advice = (
-            f"average those by {other}: --by {other}, or SAVE_UPDATES of a recipe as in training"
-        )
-        if found and found[-1].updates < last.updates:
-            raise CheckpointError(
-                f"{shown_path(folder)}: the run no longer saves checkpoints by {by}:"
-                f" {found[-1].path.name} is of update {found[-1].updates}, checkpoint_last.pt of"
-                f" {last.updates}; {advice}"
-            )
-        if not found and any(_saved(folder, other)):
-            raise CheckpointError(
-                f"{shown_path(folder)}: the run saves no checkpoints by {by}; {advice}"
-            )
-    interval = _setting((last or found[-1]).header, _INTERVALS[by]) if last or found else None
+    _check_kind(folder, by, found, last)
+    newest = last or (found[-1] if found else None)
+    interval = _setting(newest.header, _INTERVALS[by]) if newest else None
     numbered = {saved.updates if by == "updates" else saved.epoch: saved for saved in found}
     if by == "updates" and interval:
         for saved in [*_saved(folder, "epochs"), *([last] if last else [])]:
@@ -99,25 +86,50 @@ def last_checkpoints(
                 " --keep-interval-updates or --keep-last-epochs"
             )
         logger.warning("%s: averaging what there is", text)
-    chosen = list(numbered)[-count:]
-    newest = numbered[chosen[-1]]
-    if last and newest.updates < last.updates:
+    chosen = dict(list(numbered.items())[-count:])
+    *_, end = chosen.values()
+    if last and end.updates < last.updates:
         logger.warning(
             "%s: averaging up to %s, of update %d: the run has gone on to update %d",
             shown_path(folder),
-            newest.path.name,
-            newest.updates,
+            end.path.name,
+            end.updates,
             last.updates,
         )
-    for one, next_one in pairwise(chosen):
-        if interval and next_one - one != interval:
+    if interval:
+        _check_gaps(folder, by, chosen, interval)
+    return [saved.path for saved in chosen.values()]
+
+
+def _check_kind(folder: Path, by: str, found: list[_Saved], last: _Saved | None) -> None:
+    """Checks that the run, which saved ``last``, saves checkpoints by updates or by epochs."""
+    if last is None or _saves(last.header, by):
+        return
+    other = next(kind for kind in KINDS if kind != by)
+    advice = f"average those by {other}: --by {other}, or SAVE_UPDATES of a recipe as in training"
+    if found and found[-1].updates < last.updates:
+        raise CheckpointError(
+            f"{shown_path(folder)}: the run no longer saves checkpoints by {by}:"
+            f" {found[-1].path.name} is of update {found[-1].updates}, checkpoint_last.pt of"
+            f" {last.updates}; {advice}"
+        )
+    if not found and any(_saved(folder, other)):
+        raise CheckpointError(
+            f"{shown_path(folder)}: the run saves no checkpoints by {by}; {advice}"
+        )
+
+
+def _check_gaps(folder: Path, by: str, chosen: dict[int, _Saved], interval: int) -> None:
+    """Checks that consecutive checkpoints are ``interval`` updates or epochs apart."""
+    numbers = list(chosen)
+    for i, (one, following) in enumerate(pairwise(numbers), start=1):
+        if following - one != interval:
             raise CheckpointError(
-                f"{folder}: between {numbered[one].path.name} and {numbered[next_one].path.name}"
-                f" the checkpoint of {by} {next_one - interval} is missing"
+                f"{folder}: between {chosen[one].path.name} and {chosen[following].path.name}"
+                f" the checkpoint of {by} {following - interval} is missing"
                 f" (--{_INTERVALS[by].replace('_', '-')} {interval}); average"
-                f" --last {len(chosen) - chosen.index(next_one)}, or name files with --inputs"
+                f" --last {len(numbers) - i}, or name files with --inputs"
             )
-    return [numbered[number].path for number in chosen]
 
 
 def _saved(folder: Path, by: str) -> Iterator[_Saved]:
