@@ -150,7 +150,7 @@ def test_no_file_has_a_name_that_says_nothing():
     assert not {p.name for p in PACKAGE.iterdir()} & {"models", "tasks"}
 
 
-def test_no_file_has_two_ideas():
+def test_files_are_short():
     for path in tracked("*.py", "*.cpp", "*.h", "*.sh", "*.js"):
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 250, path
 
