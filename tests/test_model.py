@@ -82,9 +82,9 @@ def test_side_of_the_padding_does_not_matter(build, batch):
     torch.testing.assert_close(model(**left["net_input"])[0], model(**right["net_input"])[0])
 
 
-def test_targets_padded_on_the_left_equal_stock(pair, batch, toy_task):
+def test_sentences_padded_on_the_left_equal_stock(pair, batch, toy_task):
     stock, ours = pair
-    sample = batch([7, 4, 6], [3, 6, 5], left_pad_target=True)
+    sample = batch([7, 4, 6], [3, 6, 5], left_pad_source=True, left_pad_target=True)
     real = sample["target"].ne(PAD)
     assert not real[0, 0]
     expected, expected_extra = stock(**sample["net_input"])
@@ -155,7 +155,7 @@ def test_every_real_source_token_is_seen_and_no_padding(build, batch):
 )
 def test_step_by_step_equals_all_at_once(build, batch, fields):
     model = build(**fields).eval()
-    sample = batch([7, 3, 5], [6, 6, 6])["net_input"]
+    sample = batch([7, 3, 5], [6, 6, 6], left_pad_source=True)["net_input"]
     encoder_out = model.encoder(sample["src_tokens"], sample["src_lengths"])
     full, extra = model.decoder(sample["prev_output_tokens"], encoder_out)
     torch.testing.assert_close(full, model(**sample)[0])

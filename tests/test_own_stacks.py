@@ -75,6 +75,22 @@ def test_a_decoder_layer_that_is_used_again_is_searched(packed_weights, build, b
     check_search(model, batch([7, 4, 9], [3, 6, 5]))
 
 
+class OddTokens(VaswaniEncoder):
+    def encode(self, tokens, need_weights=False):
+        kept = tokens.masked_fill((tokens.ne(1).cumsum(1) % 2).eq(0), 1)
+        return super().encode(kept, need_weights)
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_an_encoder_that_shortens_sentences_gives_attention_weights(left, build, batch):
+    model, sample = build().eval(), batch([7, 4], [3, 6], left_pad_source=left)["net_input"]
+    model.encoder.__class__ = OddTokens
+    logits, extra = model(**sample, alignment_layer=0)
+    assert_close(logits, model(**sample)[0])
+    real = sample["prev_output_tokens"].ne(1)
+    assert extra["attn"][0].ne(0).sum(dim=2).equal(real * torch.tensor([[4], [2]]))
+
+
 class Wrapped(nn.Module):
     """As docs/extending.md says of layers and masks."""
 

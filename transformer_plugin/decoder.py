@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from .combinations import check_overrides
 from .modules.decoder import Decoder
 from .modules.layers import LayerShape
-from .modules.packing import Packing, pad_like
+from .modules.packing import Packing, pad_like, remove_padding
 from .search.decoder_state import start_decoding
 
 _STATE = "state"
@@ -71,7 +71,7 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
         Returns:
             Logits ``[B, T, V]``, or features ``[B, T, D]``; and ``attn``, the encoder-decoder
             weights of one layer (the last by default), averaged over the heads, ``[B, T, S]``.
-            T is padded on the side on which ``prev_output_tokens`` are, S on the right.
+            T is padded on the side on which ``prev_output_tokens`` are, S as ``encoder_out`` is.
 
         Raises:
             ValueError: ``encoder_out`` is missing, or a layer or heads are chosen with
@@ -85,25 +85,25 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
                 " incremental_state"
             )
         memory = encoder_out["encoder_out"][0].transpose(0, 1)  # [S, B, D] -> [B, S, D]
-        mask = encoder_out["encoder_padding_mask"][0]
-        memory_packing = Packing.of_lengths((~mask).sum(dim=1), mask.size(1))
+        source_mask = encoder_out["encoder_padding_mask"][0]
         attn: Tensor | None
         if incremental_state is not None:
             if _STATE not in incremental_state:
                 incremental_state[_STATE] = start_decoding(
-                    self, memory_packing.pack(memory), memory_packing, need_weights=True
+                    self, *remove_padding(memory, source_mask), need_weights=True
                 )
             x, attn = incremental_state[_STATE].step(prev_output_tokens[:, -1:], need_weights=True)
         else:
             chosen = range(len(self.layers))[-1 if alignment_layer is None else alignment_layer]
             rows, packing, ((_, heads),) = self.decode(
-                prev_output_tokens, memory_packing.pack(memory), memory_packing, {chosen}
+                prev_output_tokens, *remove_padding(memory, source_mask), {chosen}
             )
             mask = prev_output_tokens.eq(self.padding_idx)
             x = pad_like(rows, packing, mask)
             assert heads is not None
-            attn = heads[:, :alignment_heads].mean(dim=1)
-            attn = pad_like(packing.pack(attn), packing, mask)
+            attn = _moved(heads[:, :alignment_heads].mean(dim=1), mask)
+        if attn is not None:
+            attn = _moved(attn.transpose(1, 2), source_mask).transpose(1, 2)
         return (x if features_only else self.output_layer(x)), {"attn": [attn]}
 
     def extract_features(self, *args: Any, **options: Any) -> Any:
@@ -122,3 +122,9 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
     def max_positions(self) -> int:
         """Longest target sentence, in tokens."""
         return self.longest
+
+
+def _moved(x: Tensor, padding_mask: Tensor) -> Tensor:
+    """``[B, L, ...]``, padded on the right, to the same with padding where the mask has it."""
+    packing = Packing.of_lengths((~padding_mask).sum(dim=1), padding_mask.size(1))
+    return pad_like(packing.pack(x), packing, padding_mask)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from .combinations import check_overrides
 from .modules.encoder import Encoder
 from .modules.layers import LayerShape
+from .modules.packing import pad_like
 
 
 class VaswaniEncoder(Encoder, FairseqEncoder):
@@ -49,7 +50,8 @@ class VaswaniEncoder(Encoder, FairseqEncoder):
         src_lengths: Tensor | None = None,
         return_all_hiddens: bool = False,
     ) -> dict[str, list[Tensor]]:
-        """fairseq's encoder call; the output is padded on the right.
+        """fairseq's encoder call; the output is padded as the source is. If an ``encode`` of the
+        user's own changes the lengths of sentences, it is padded on the right.
 
         Args:
             src_tokens: ``[B, S]``, padded on any side.
@@ -68,14 +70,17 @@ class VaswaniEncoder(Encoder, FairseqEncoder):
                 )
                 hooks.callback(each.remove)
             x, packing, _weights = self.encode(src_tokens)
-        mask = packing.padding_mask
-        if mask is None:
-            mask = torch.zeros(src_tokens.shape, dtype=torch.bool, device=src_tokens.device)
+        mask = src_tokens.eq(self.padding_idx)
+        if not (~mask).sum(dim=1).equal(packing.lengths):
+            places = torch.arange(packing.max_length, device=mask.device)
+            mask = places >= packing.lengths.unsqueeze(1)
+        # [B, S, D] -> [S, B, D]
+        rows, *states = (pad_like(each, packing, mask).transpose(0, 1) for each in (x, *states))
         return {
-            "encoder_out": [packing.pad(x).transpose(0, 1)],  # [B, S, D] -> [S, B, D]
+            "encoder_out": [rows],
             "encoder_padding_mask": [mask],
             "encoder_embedding": [],
-            "encoder_states": [packing.pad(state).transpose(0, 1) for state in states],
+            "encoder_states": states,
             "src_tokens": [],
             "src_lengths": [packing.lengths.unsqueeze(1)],
         }

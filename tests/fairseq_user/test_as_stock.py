@@ -38,6 +38,7 @@ OPTIONS = {
     "the references' scores": {"score_reference": True},
     "the references' alignments": {"score_reference": True, "print_alignment": "hard"},
     "hard alignments": {"print_alignment": "hard"},
+    "hard alignments of fairseq's search": {"print_alignment": "hard", "no_repeat_ngram_size": 3},
     "ordered constraints": {"constraints": "ordered"},
     "unordered constraints": {"constraints": "unordered"},
 }
@@ -89,9 +90,10 @@ def test_translations_are_fairseqs(models, tasks_and_options, batch, monkeypatch
         model.prepare_for_inference_(OmegaConf.create({"generation": generation}))
         generator = task.build_generator([model], generation)
         is_own = model is models[0]
-        assert isinstance(generator, VaswaniGenerator) == (is_own and not BY_FAIRSEQ & {*chosen})
-        # fairseq pads sources on the left.
-        sample = batch(lengths, lengths, left_pad_source=not is_own)
+        own_search = isinstance(generator, VaswaniGenerator)
+        assert own_search == (is_own and not BY_FAIRSEQ & {*chosen})
+        # fairseq's task pads sources on the left.
+        sample = batch(lengths, lengths, left_pad_source=not own_search)
         torch.manual_seed(5)
         prefix = chosen.get("prefix")
         beams = task.inference_step(generator, [model], sample, prefix, constraints)
