@@ -10,6 +10,7 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel, register_model
 from fairseq.models.transformer import TransformerModel
 from fairseq.tasks import FairseqTask
+from omegaconf import II
 from torch import Tensor, nn
 
 from .combinations import NO_TRANSLATION, check_combination
@@ -48,7 +49,9 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """Adds the model's options."""
-        fill_group(parser, getattr(cls, "__dataclass")(), TransformerModel)
+        cfg = getattr(cls, "__dataclass")()
+        cfg.label_smoothing = II("criterion.label_smoothing")  # an option of the loss: skipped
+        fill_group(parser, cfg, TransformerModel)
 
     @classmethod
     def build_model(cls, cfg: VaswaniConfig, task: FairseqTask) -> VaswaniTransformer:

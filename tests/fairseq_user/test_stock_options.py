@@ -3,7 +3,8 @@
 from argparse import ArgumentParser
 
 import pytest
-from fairseq import options
+from fairseq import options, registry
+from fairseq.criterions import FairseqCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.models.transformer import TransformerModel
 from fairseq.optim.adam import FairseqAdam
@@ -92,6 +93,17 @@ def test_every_option_of_the_stock_parts_is_known(stock):
 def test_values_that_are_not_given_are_the_papers():
     args = parsed()
     assert not hasattr(args, "d_model") and not hasattr(args, "label_smoothing")
+
+
+def test_a_loss_of_the_old_style_adds_its_label_smoothing(monkeypatch):
+    class Own(FairseqCriterion):
+        @staticmethod
+        def add_args(parser):
+            parser.add_argument("--label-smoothing", type=float, default=0.3)
+
+    monkeypatch.setitem(registry.REGISTRIES["criterion"]["registry"], "own", Own)
+    for words, value in (([], 0.3), (["--label-smoothing", "0.2"], 0.2)):
+        assert parsed("--criterion", "own", *words).label_smoothing == value
 
 
 def test_types_and_choices_are_checked_where_the_default_is_another_options(capsys):
