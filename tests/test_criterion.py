@@ -102,6 +102,13 @@ def test_validation_is_not_counted_as_training(build, batch, toy_task):
     assert not {"flops", "peak_seconds"} & log.keys()
 
 
+def test_a_batch_may_have_lengths_that_a_task_has_added(build, batch, toy_task):
+    model, sample = build(), batch([7, 4], [3, 6])
+    criterion = VaswaniCrossEntropy(toy_task, 0.1, False)
+    own = sample | {"lengths": torch.tensor([7, 4])}
+    assert criterion(model, own)[2]["flops"] == criterion(model, sample)[2]["flops"]
+
+
 @pytest.mark.parametrize("untied", [False, True])
 def test_ddp_that_finds_unused_parameters_sees_the_output_layer(
     build, batch, toy_task, tmp_path, untied

@@ -136,7 +136,9 @@ class VaswaniCrossEntropy(FairseqCriterion):
     ) -> dict[str, Any]:
         """The FLOPs of a training batch; and if the device's peak is known, the seconds that all
         devices would need at their peak."""
-        lengths = sample.get("lengths") or sentence_lengths(sample, self.padding_idx)
+        lengths = sample.get("vaswani_lengths")  # known from the host
+        if lengths is None:
+            lengths = sentence_lengths(sample, self.padding_idx)
         flops = batch_flops(model, *lengths)
         device = features.device
         half = features.dtype.itemsize == 2 or torch.is_autocast_enabled(device.type)

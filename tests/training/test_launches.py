@@ -144,7 +144,7 @@ def test_flops_are_counted_on_the_host(on_meta, monkeypatch):
     expected = trainer.criterion._work(model, batch, rows)
     with monkeypatch.context() as cpu:
         cpu.setattr(trainer, "cuda", False)
-        assert "lengths" not in trainer._prepare_sample(batch)[0]
+        assert "vaswani_lengths" not in trainer._prepare_sample(batch)[0]
     moved, is_dummy = trainer._prepare_sample(batch)
     assert moved["target"].is_meta and moved["net_input"]["src_lengths"].is_meta and not is_dummy
     found = trainer.criterion._work(model, moved, rows)

@@ -16,8 +16,8 @@ from ..throughput import sentence_lengths
 
 def prepare_lengths(model: nn.Module, moved: dict[str, Any], batch: dict[str, Any]) -> None:
     """Prepares the packing of a batch on a GPU, and adds what the criterion asks about it: the
-    ``lengths`` by which it counts FLOPs, and ``omits_targets``. Does nothing for models that are
-    not the plugin's.
+    ``vaswani_lengths`` by which it counts FLOPs, and ``omits_targets``. Does nothing for models
+    that are not the plugin's.
 
     Args:
         moved: fairseq's sample on the GPU.
@@ -25,7 +25,7 @@ def prepare_lengths(model: nn.Module, moved: dict[str, Any], batch: dict[str, An
     """
     if isinstance(model, VaswaniTransformer):
         pad = model.decoder.padding_idx
-        moved["lengths"] = sentence_lengths(batch, pad)
+        moved["vaswani_lengths"] = sentence_lengths(batch, pad)
         moved["omits_targets"] = omits_targets(batch, pad)
         for tokens, original in zip(_tokens(moved), _tokens(batch), strict=True):
             prepare_packing(tokens, original, pad)
