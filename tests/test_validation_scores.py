@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from sacrebleu.metrics import CHRF
+from trainers import build_trainer
 
 from transformer_plugin.validation_scores import ValidationScores
 
@@ -32,3 +33,13 @@ def test_unknown_words_match_nothing_and_weigh_one_character(found, expected, sc
     task._inference_with_bleu(None, {"target": torch.tensor([expected])}, None)
     counts = list(task._chrf_of_batch.values())
     assert CHRF()._compute_score_from_stats(counts).score == pytest.approx(score)
+
+
+def test_the_model_that_is_trained_is_scored_and_not_its_teacher(tmp_path):
+    """Which a criterion loads with ``load_model_ensemble``."""
+    trainer, _ = build_trainer(tmp_path, "--eval-bleu")
+    task = trainer.task
+    task.build_model(trainer.cfg.model, from_checkpoint=True)
+    assert task.sequence_generator.models[0] is trainer.get_model()
+    later = task.build_model(trainer.cfg.model)
+    assert task.sequence_generator.models[0] is later

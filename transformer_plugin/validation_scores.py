@@ -22,7 +22,17 @@ _COUNTS = [f"{_TOTAL}_{i}" for i in range(3 * CHRF.CHAR_ORDER)]
 class ValidationScores(TranslationTask):
     """A translation task whose ``--eval-bleu`` also logs chrF."""
 
+    sequence_generator: Any = None
     _chrf_of_batch: dict[str, int] | None = None
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
+        """As in fairseq, which makes the model that is built last the one whose BLEU is logged; but
+        one from a checkpoint, such as a teacher, does not replace another."""
+        scored = self.sequence_generator
+        model = super().build_model(cfg, from_checkpoint)
+        if from_checkpoint and scored is not None:
+            self.sequence_generator = scored
+        return model
 
     def valid_step(
         self, sample: dict[str, Any], model: nn.Module, criterion: Any
