@@ -38,6 +38,13 @@ def test_what_is_kept_is_scaled_and_gradients_follow(function, shape):
 
 
 @BOTH
+def test_the_result_is_on_the_device_of_the_input(function):
+    x = torch.ones(100)
+    with torch.device("meta"):
+        assert function(x, 0.4).device == x.device
+
+
+@BOTH
 def test_the_seed_decides(function):
     def draw():
         torch.manual_seed(5)

@@ -111,6 +111,15 @@ def test_a_model_in_float64_is_searched():
     assert all(each.score.dtype == torch.float32 for each in drawn)
 
 
+def test_maximum_lengths_may_have_32_bits():
+    def found(lengths):
+        (hypotheses,) = beam_search(Table(6, 1), lengths, rules(3, alpha=2.0))
+        return {tuple(h.tokens.tolist()): h.score.item() for h in hypotheses}
+
+    lengths = torch.tensor([2])
+    assert found(lengths.int()) == pytest.approx(found(lengths), abs=1e-5)
+
+
 def test_gnmt_penalty_is_equation_14():
     assert gnmt_length_penalty(7, 0.6) == pytest.approx((12 / 6) ** 0.6)
     assert fairseq_length_penalty(7, 0.6) == pytest.approx(7**0.6)

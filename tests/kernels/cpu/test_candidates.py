@@ -33,6 +33,20 @@ def test_no_rows_have_no_candidates():
     assert found.classes.shape == (0, 4)
 
 
+def test_requested_classes_in_32_bits():
+    """The kernel read two of them as one, and other memory."""
+    logits, asked = torch.randn(4, 9), torch.tensor([1, 0, 2, 0], dtype=torch.int32)
+    found, expected = (f(logits.clone(), 2, {}, asked) for f in (likeliest, likeliest.plain))
+    assert_close(found, expected)
+
+
+def test_the_result_is_on_the_device_of_the_logits():
+    logits, asked = torch.arange(9.0).view(1, 9), torch.tensor([4])
+    with torch.device("meta"):
+        found = likeliest(logits, 2, {}, asked)
+    assert found.classes.tolist() == [[8, 7]]
+
+
 @pytest.mark.parametrize("number", [8, 10**9, -9])
 def test_a_class_that_does_not_exist_is_an_error(number):
     """The kernel read other memory."""

@@ -157,3 +157,13 @@ def test_lengths_that_share_their_memory(build):
     with torch.no_grad():
         states = [f(decoder, memory, packing) for f in (start_decoding, start_decoding.plain)]
         assert_close(*(state.step(torch.tensor([[5], [6]]))[0] for state in states))
+
+
+def test_tables_are_on_the_device_of_the_encoders_output(build):
+    decoder, memory = build(d_model=64).eval().decoder, torch.randn(5, 64)
+    packing, tokens = Packing.of_lengths(torch.tensor([2, 3]), 3), torch.tensor([[5], [6]])
+    with torch.no_grad():
+        expected = start_decoding(decoder, memory, packing).step(tokens)[0]
+        with torch.device("meta"):
+            found = start_decoding(decoder, memory, packing).step(tokens)[0]
+    assert_close(found, expected)

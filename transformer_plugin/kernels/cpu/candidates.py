@@ -18,6 +18,7 @@ def _supports(logits: Tensor, k: int, biases: Mapping[int, float], asked: Tensor
     classes = range(logits.size(1))
     return (
         logits.is_contiguous()
+        and asked.dtype == torch.int64
         and asked.size(0) == logits.size(0) > 0
         and is_supported(logits)
         # It considers only the largest logits, so no bias may be positive.
@@ -34,9 +35,9 @@ def likeliest_in_one_pass(
     rows, num_classes = logits.shape
     biased, bias = (c_int64 * len(biases))(*biases), (c_float * len(biases))(*biases.values())
     found = Candidates(
-        torch.empty(rows, k, dtype=torch.float32),
-        torch.empty(rows, k, dtype=torch.int64),
-        torch.empty(rows, dtype=torch.float32),
+        logits.new_empty(rows, k, dtype=torch.float32),
+        logits.new_empty(rows, k, dtype=torch.int64),
+        logits.new_empty(rows, dtype=torch.float32),
     )
     asked = asked.contiguous()  # referenced here until the call ends
     function("likeliest", logits.dtype)(

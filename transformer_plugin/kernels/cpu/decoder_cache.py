@@ -85,7 +85,8 @@ class TableCache:
     def __init__(self, memories: list[Tensor], packing: Packing) -> None:
         self.lengths = packing.lengths.long().contiguous()
         self.starts = packing.offsets[:-1]  # first row of each sentence
-        self.ancestors = torch.empty(packing.batch_size, 1, 0, dtype=torch.int32)  # [B, k, T]
+        shape = (packing.batch_size, 1, 0)  # [B, k, T]
+        self.ancestors = memories[0].new_empty(shape, dtype=torch.int32)
         self.layers = [TableLayerCache(self, memory, packing.max_length) for memory in memories]
 
     @property
@@ -101,9 +102,10 @@ class TableCache:
     def extend(self) -> Tensor:
         """Adds a position for each live hypothesis, before the layers; its number, ``[1]``."""
         batch_size, width, position = self.ancestors.shape
-        own = torch.arange(batch_size * width, dtype=torch.int32).view(batch_size, width, 1)
-        self.ancestors = torch.cat([self.ancestors, own], dim=2)
-        return torch.tensor([position])
+        device = self.ancestors.device
+        own = torch.arange(batch_size * width, dtype=torch.int32, device=device)
+        self.ancestors = torch.cat([self.ancestors, own.view(batch_size, width, 1)], dim=2)
+        return torch.tensor([position], device=device)
 
     def reorder(self, parents: Tensor) -> None:
         """See ``DecoderState``."""

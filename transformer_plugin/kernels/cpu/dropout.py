@@ -29,7 +29,7 @@ def cheap_dropout(x: Tensor, rate: float) -> Tensor:
 
     Deviation: ``rate`` is rounded to a multiple of 1 / 65,536.
     """
-    seed = int(torch.empty((), dtype=torch.int64).random_(-(2**63), None))
+    seed = int(x.new_empty((), dtype=torch.int64).random_(-(2**63), None))
     return _CompiledDropout.apply(x, _Dropout(x.numel(), seed, round(rate * DRAWS), 1 / (1 - rate)))
 
 

@@ -132,4 +132,4 @@ def _int8_product(x: Tensor, matrix: Tensor, layer: Int8Linear, relu: bool) -> T
 
 @functools.cache
 def _no_zero_points(count: int) -> Tensor:
-    return torch.zeros(count, dtype=torch.int64)
+    return torch.zeros(count, dtype=torch.int64, device="cpu")
