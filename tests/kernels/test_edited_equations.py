@@ -101,6 +101,10 @@ EDITS = {
         "        return nll**2, nll\n",
         *("loss", ["chunked_loss"]),
     ),
+    "a function that hides an imported one": (
+        *("modules/attention.py", "", "\n\ndef dropout(x, rate):\n    return x / 2\n"),
+        *("loss scores", ["attention", "decoder_cache", "fused_attention"]),
+    ),
     "an equation from outside": (
         "search/candidates.py",
         "def log_probabilities(logits: Tensor)",

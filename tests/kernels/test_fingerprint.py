@@ -86,10 +86,10 @@ def fingerprint_of(tmp_path, monkeypatch):
     """fingerprint_of(source) is the closure of ``equation`` in a module with that source."""
     monkeypatch.setattr(fingerprint, "_PLAIN", "equations_")
 
-    def of(source):
-        name = f"equations_{abs(hash(source))}"
+    def of(source, encoding="utf-8"):
+        name = f"equations_{abs(hash((source, encoding)))}"
         path = tmp_path / f"{name}.py"
-        path.write_text(source, encoding="utf-8")
+        path.write_text(source, encoding=encoding)
         spec = importlib.util.spec_from_file_location(name, path)
         module = importlib.util.module_from_spec(spec)
         monkeypatch.setitem(sys.modules, name, module)
@@ -105,6 +105,14 @@ def test_what_an_equation_names_counts(fingerprint_of, name):
     before, after = fingerprint_of(EQUATION), fingerprint_of(EQUATION.replace(old, new))
     assert before.keys() == after.keys() == {"equation", "half", "twice", "NUMBERS", "TABLE"}
     assert {key for key in before if before[key] != after[key]} == {changed}
+
+
+def test_what_an_editor_puts_in_front_does_not_count(fingerprint_of):
+    """A byte order mark, or the name of another encoding."""
+    source = EQUATION.replace('"half"', '"Hälfte"')
+    expected = fingerprint_of(source)
+    assert fingerprint_of(source, "utf-8-sig") == expected
+    assert fingerprint_of(f"# coding: latin-1\n{source}", "latin-1") == expected
 
 
 PYTHONS = {

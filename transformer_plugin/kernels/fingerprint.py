@@ -112,7 +112,7 @@ def _definitions(module: str) -> dict[str, list[ast.stmt] | Place]:
         return {}
     loaded = sys.modules[module]
     found: dict[str, Any] = {}
-    for statement in ast.parse(Path(str(loaded.__file__)).read_text("utf-8")).body:
+    for statement in ast.parse(Path(str(loaded.__file__)).read_bytes()).body:
         if isinstance(statement, ast.ImportFrom):
             path = "." * statement.level + (statement.module or "")
             source = resolve_name(path, loaded.__package__)
@@ -121,7 +121,9 @@ def _definitions(module: str) -> dict[str, list[ast.stmt] | Place]:
             found |= {a.asname or a.name.split(".")[0]: Place(a.name, "") for a in statement.names}
         elif not _is_docstring(statement):
             for name in defined_in(statement) or {_TOP_LEVEL}:
-                found.setdefault(name, []).append(statement)
+                earlier = found.get(name, [])
+                is_imported = isinstance(earlier, Place)  # this statement hides the import
+                found[name] = [statement] if is_imported else [*earlier, statement]
     return found
 
 
