@@ -13,10 +13,10 @@ from transformer_plugin.modules.transformer import Transformer
 DTYPES = (torch.float32, torch.bfloat16)
 
 
-def model_and_loss(dtype):
+def model_and_loss(dtype, **options):
     """A small Transformer, and the loss of a batch with padding as a function of its weights."""
     torch.manual_seed(1)
-    shape = LayerShape(d_model=64, d_ff=96, num_heads=4, dropout=0.0)
+    shape = LayerShape(d_model=64, d_ff=96, dropout=0.0, **{"num_heads": 4} | options)
     model = Transformer(50, 1, shape, num_layers=1).to(dtype)
     source = torch.randint(2, 50, (3, 7))
     source[1, 4:] = 1
@@ -30,12 +30,12 @@ def model_and_loss(dtype):
     return model, loss
 
 
-def hessian_times_gradient(dtype):
+def hessian_times_gradient(dtype, **options):
     """For each weight, half the derivative of the squared norm of the gradient."""
-    model, loss = model_and_loss(dtype)
+    model, loss = model_and_loss(dtype, **options)
     weights = list(model.parameters())
     gradient = torch.autograd.grad(loss(), weights, create_graph=True)
-    return torch.autograd.grad(sum(g.float().square().sum() / 2 for g in gradient), weights)
+    return torch.autograd.grad(sum(g.double().square().sum() / 2 for g in gradient), weights)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -47,6 +47,20 @@ def test_second_derivatives(dtype, plain_functions):
     for one, other in zip(found, expected, strict=True):
         atol = (1e-5 if dtype == torch.float32 else 0.1) * largest
         torch.testing.assert_close(one, other, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"attention_window": 2}, {"num_heads": 8}, {"attention_score": "general"}],
+    ids=str,
+)
+def test_second_derivatives_in_float64(options, plain_functions):
+    """Also of attention that only torch's fused kernel supports."""
+    found = hessian_times_gradient(torch.float64, **options)
+    with plain_functions():
+        expected = hessian_times_gradient(torch.float64, **options)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

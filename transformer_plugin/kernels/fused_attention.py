@@ -37,6 +37,8 @@ def _supports(
         and isinstance(score.scale, float)
         and q.dtype == k.dtype == v.dtype
         and (q.is_cuda or q.dtype != torch.bfloat16)
+        # gradgradcheck needs float64; SDPA has no second derivative on a CPU.
+        and not (q.dtype == torch.float64 and torch.is_grad_enabled())
         and (
             allowed is None
             or (_HAS_SAFE_MASKS and allowed.dim() > 1 and allowed.dtype in (torch.bool, q.dtype))
