@@ -83,6 +83,10 @@ EDITS = {
         "return self.scores[rows].amax(dim=1).isfinite() | out_of_steps",
         *("scores", []),
     ),
+    "type of products": (
+        *("modules/products.py", "return weight.dtype", "return torch.bfloat16"),
+        *("", ["chunked_loss", "linear", "packed_linear", "products"]),
+    ),
     "choice of the likeliest tokens": (
         *("search/candidates.py", "log_p.topk(k, dim=1)", "log_p.mul(0.5).topk(k, dim=1)"),
         *("scores", ["candidates"]),
@@ -187,7 +191,7 @@ def test_a_model_of_edited_equations_is_not_converted(results, name):
     converted = {
         *("none", "smoothing mass", "base of the positional encoding", "length penalty"),
         *("stop rule", "choice of the likeliest tokens", "a variant under a condition"),
-        "an equation from outside",
+        *("an equation from outside", "type of products"),
     }
     for numbers in results[name]:
         assert (numbers["refusal"] is None) == (name in converted)

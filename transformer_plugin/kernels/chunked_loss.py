@@ -40,7 +40,7 @@ def _supports(
 @kernel(
     smoothed_loss,
     _supports,
-    stands_for=[smoothed_cross_entropy, Decoder.output_layer, nn.Linear, Int8Linear],
+    stands_for=[smoothed_cross_entropy, product_type, Decoder.output_layer, nn.Linear, Int8Linear],
 )
 def chunked_smoothed_loss(
     features: Tensor,

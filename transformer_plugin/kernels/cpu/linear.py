@@ -33,7 +33,7 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
     )
 
 
-@kernel(linear, _supports, stands_for=[nn.Linear])
+@kernel(linear, _supports, stands_for=[product_type, nn.Linear])
 def fused_linear(layer: nn.Linear, x: Tensor, relu: bool = False) -> Tensor:
     """See ``linear``."""
     map_rows = _Linear.apply if torch.is_grad_enabled() else _linear

@@ -104,7 +104,7 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
     )
 
 
-@kernel(linear, _supports, stands_for=[Int8Linear, nn.Linear])
+@kernel(linear, _supports, stands_for=[product_type, Int8Linear, nn.Linear])
 def packed_linear(layer: Linear, x: Tensor, relu: bool = False) -> Tensor:
     """See ``linear``."""
     matrix = _PACKED[layer].matrix
