@@ -192,3 +192,17 @@ def test_the_gold_class_among_equals_is_correct(find):
     project.weight = nn.Parameter(torch.tensor([[1.0], [1.0], [0.5]]))
     rows, gold = torch.ones(4, 1), torch.tensor([0, 1, 2, 1])
     assert int(find(rows, project, gold, 0.1).num_correct) == 3
+
+
+def test_large_logits_lose_no_digits():
+    """The logits are exact in float32: 10,000 and a multiple of 1 / 128."""
+    torch.manual_seed(0)
+    project = nn.Linear(2, 500, bias=False)
+    project.weight = nn.Parameter(
+        torch.stack([torch.full((500,), 1e4), torch.randperm(500) / 128], 1)
+    )
+    features, target = torch.ones(1, 2), torch.tensor([7])
+    found = chunked_smoothed_loss(features, project, target, EPSILON)
+    expected = smoothed_loss.plain(features.double(), project.double(), target, EPSILON)
+    assert found.nll_loss.item() == pytest.approx(expected.nll_loss.item(), rel=1e-6)
+    assert found.loss.item() == pytest.approx(expected.loss.item(), rel=1e-4)

@@ -18,7 +18,10 @@ def expected_choice(logits, biases):
     return biased.sort(dim=1, descending=True, stable=True), log_p
 
 
-@pytest.mark.parametrize("function", [likeliest.plain, likeliest], ids=["plain", "operation"])
+BOTH = pytest.mark.parametrize("function", [likeliest.plain, likeliest], ids=["plain", "operation"])
+
+
+@BOTH
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("classes", [11, 64, 1000, 1003])
 def test_likeliest_classes_are_those_of_a_full_sort(classes, dtype, function):
@@ -35,3 +38,14 @@ def test_likeliest_classes_are_those_of_a_full_sort(classes, dtype, function):
     assert_close(found.log_probs, log_p[:, :8].float(), atol=2e-5, rtol=2e-6)
     asked_log_p = plain.gather(1, asked.unsqueeze(1)).squeeze(1)
     assert_close(found.asked_log_probs, asked_log_p.float(), atol=2e-5, rtol=2e-6)
+
+
+@BOTH
+def test_large_logits_lose_no_digits(function):
+    logits = 1e4 + torch.randperm(1000).view(1, -1) / 128
+    biases, asked = {3: -0.01}, torch.tensor([5])
+    (log_p, order), plain = expected_choice(logits, biases)
+    found = function(logits.clone(), 8, biases, asked)
+    assert found.classes.equal(order[:, :8])
+    assert_close(found.log_probs, log_p[:, :8].float(), atol=1e-6, rtol=1e-6)
+    assert_close(found.asked_log_probs, plain[:, 5].float(), atol=1e-6, rtol=1e-6)

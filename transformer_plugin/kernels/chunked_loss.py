@@ -134,10 +134,10 @@ def _replace_by_gradient(
     p = wide_buffer[: logits.size(0)].copy_(logits)
     gold_logits, top, sums = p.gather(1, gold), p.amax(1, keepdim=True), p.sum(1, keepdim=True)
     torch.softmax(p, 1, out=p)
-    # log(sum(exp(logits))): the largest probability is at least 1 / V
-    log_normaliser = top - p.amax(1, keepdim=True).log()
-    nll = log_normaliser - gold_logits
-    loss = gold_share * nll - share * (sums - logits.size(1) * log_normaliser)
+    # log(sum(exp(logits - top))): the largest probability is at least 1 / V
+    log_sum = -p.amax(1, keepdim=True).log()
+    nll = top - gold_logits + log_sum  # in this order: the logits may be much larger
+    loss = gold_share * nll - share * (sums - logits.size(1) * top - logits.size(1) * log_sum)
     p.sub_(share).scatter_add_(1, gold, p.new_full(gold.shape, -gold_share))
     logits.copy_(p)
     return torch.cat([loss, nll], 1).sum(0), (gold_logits >= top).sum()

@@ -58,15 +58,17 @@ void likeliest(int64_t rows, int64_t num_classes, int64_t k, int64_t num_biases,
         Floats total{};
         for (int64_t i = 0; i < num_classes; i += kLanes)
             total += exponential(vector(logits, num_classes, i) - most);
-        const float log_z = most + std::log(sum(total));
-        asked_log_p[r] = load(logits + asked[r], 1, 0)[0] - log_z;
-        for (Found& f : found)
+        const float log_sum = std::log(sum(total));
+        asked_log_p[r] = load(logits + asked[r], 1, 0)[0] - most - log_sum;
+        for (Found& f : found) {
+            f.logit -= most;  // before anything smaller is added, which would lose digits
             for (int64_t b = 0; b < num_biases; ++b)
                 if (biased[b] == f.number) f.logit += biases[b];
+        }
         std::stable_sort(found.begin(), found.end(),
                          [](Found a, Found b) { return a.logit > b.logit; });
         for (int64_t j = 0; j < k; ++j, ++log_p, ++classes)
-            *log_p = found[j].logit - log_z, *classes = found[j].number;
+            *log_p = found[j].logit - log_sum, *classes = found[j].number;
     }
 }
 
