@@ -43,7 +43,7 @@ class Table:
         self.past = self.present.gather(1, parents)
 
     def select(self, sentences):
-        pass
+        self.past = self.past[sentences]
 
     def score_of(self, sequence):
         total, past, present = 0.0, EOS, EOS
@@ -202,3 +202,30 @@ def test_what_has_ended_stays_when_scores_become_nan(beam_size):
 
 def test_no_sentences_have_no_hypotheses():
     assert beam_search(Table(6, 0), torch.empty(0, dtype=torch.int64), rules(2)) == []
+
+
+def test_each_sentence_keeps_its_prefix_when_others_have_ended():
+    table = Table(7, 1)
+    table.past = torch.full((3, 1), EOS)
+    prefix = torch.tensor([[4, 5, 4, 5], [4, EOS, PAD, PAD], [5, 4, 5, 4]])
+    found = beam_search(table, torch.tensor([6, 6, 6]), rules(2), prefix)
+    assert [h.tokens.tolist() for h in found[1]] == [[4, EOS]]
+    assert found[0] and found[2]
+    assert all(h.tokens[:4].equal(prefix[i]) for i in (0, 2) for h in found[i])
+
+
+def test_a_prefix_is_cut_at_the_maximum_length():
+    """As in fairseq, for --max-len-b."""
+    prefix = torch.tensor([[4, 5, 4, 5]])
+    (found,) = beam_search(Table(7, 1), torch.tensor([2]), rules(2), prefix)
+    assert [h.tokens.tolist() for h in found] == [[4, 5, EOS]]
+
+
+def test_without_a_minimum_length_a_translation_may_be_empty():
+    table = Table(6, 1)
+    table.log_p[EOS, EOS, EOS] = 9.0
+    table.log_p = table.log_p.log_softmax(-1)
+    for least, empty in ((0, True), (1, False)):
+        table.past = torch.full((1, 1), EOS)
+        (found,) = beam_search(table, torch.tensor([4]), rules(2, min_length=least))
+        assert (found[0].tokens.tolist() == [EOS]) == empty
