@@ -235,3 +235,11 @@ def test_a_beam_is_no_wider_than_in_fairseq(model, dictionary):
     chosen = {"length_penalty": "gnmt", "stop_rule": "bound"}
     stock = SequenceGenerator([model], dictionary, beam_size=999)
     assert rules_of({"beam": 999, "lenpen": 0.6}, chosen, dictionary).beam_size == stock.beam_size
+
+
+def test_the_first_input_is_what_it_is_in_fairseq(model, batch, dictionary):
+    sample = batch(SOURCES, SOURCES)
+    stock = SequenceGenerator([model], dictionary, beam_size=3, max_len_b=LONGEST)
+    ours = VaswaniGenerator([model], own_rules(3), 0, LONGEST)
+    found = ours.generate([model], sample, bos_token=7)
+    same(found, stock.generate([model], sample, bos_token=7))
