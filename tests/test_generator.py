@@ -100,7 +100,9 @@ def test_prefix_tokens_act_as_in_fairseq(build, batch, dictionary, stock_rules):
 def test_a_prefix_longer_than_other_translations_leaves_room(build, batch):
     model, prefix = sharp(build(seed=5)), torch.randint(4, 60, (2, 9))
     ours = VaswaniGenerator([model], rules(2), max_len_own=4)
-    found = ours.generate([model], batch([3, 2], [3, 2]), prefix_tokens=prefix)
+    source = batch([3, 2], [3, 2])["net_input"]["src_tokens"]
+    assert ours._max_lengths(source, torch.tensor([3, 2]), prefix).tolist() == [13, 13]
+    found = ours.generate([model], {"net_input": {"src_tokens": source}}, prefix_tokens=prefix)
     for hypotheses, begun in zip(found, prefix, strict=True):
         assert hypotheses and all(h["tokens"][:9].equal(begun) for h in hypotheses)
 
@@ -173,17 +175,18 @@ def test_the_least_length_is_met_or_refused(build, batch):
             lengths(200, *limits)
 
 
-def test_neither_batch_nor_order_matters(build, batch):
-    model = sharp(build(seed=9))
+@pytest.mark.parametrize("number_of_models", [1, 2])
+def test_neither_batch_nor_order_matters(build, batch, number_of_models):
+    models = [sharp(build(seed=9 + number)) for number in range(number_of_models)]
     sample = batch(SOURCES, SOURCES)
-    generator = VaswaniGenerator([model], rules(4))
-    together = generator.generate([model], sample)
+    generator = VaswaniGenerator(models, rules(4))
+    together = generator.generate(models, sample)
     source = sample["net_input"]["src_tokens"]
     for i in range(len(SOURCES)):
-        alone = generator.generate([model], {"net_input": {"src_tokens": source[i : i + 1]}})
+        alone = generator.generate(models, {"net_input": {"src_tokens": source[i : i + 1]}})
         same_hypotheses(alone, [together[i]])
     order = torch.tensor([5, 2, 7, 0, 1, 6, 4, 3])
-    shuffled = generator.generate([model], {"net_input": {"src_tokens": source[order]}})
+    shuffled = generator.generate(models, {"net_input": {"src_tokens": source[order]}})
     same_hypotheses(shuffled, [together[i] for i in order])
 
 
@@ -241,7 +244,7 @@ def test_the_caches_of_a_search_that_ran_out_of_memory_are_free(build, batch, mo
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_scores_that_are_nan_are_refused(build, batch, beam_size):
-    model = sharp(build(seed=1))
-    model.decoder.output_projection.weight.data[4:] = torch.nan
+    model, sample = sharp(build(seed=1, untie_embeddings=True)), batch([3, 4], [2, 2])
+    model.encoder.embed_tokens.weight.data[sample["net_input"]["src_tokens"][1, 0]] = torch.nan
     with pytest.raises(Refusal, match="scores are NaN"):
-        VaswaniGenerator([model], rules(beam_size)).generate([model], batch([3, 4], [2, 2]))
+        VaswaniGenerator([model], rules(beam_size)).generate([model], sample)
