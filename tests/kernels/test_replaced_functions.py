@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
 
 from transformer_plugin.criterion import VaswaniCrossEntropy
 from transformer_plugin.generator import VaswaniGenerator
@@ -92,6 +93,21 @@ def test_another_call_of_modules_is_what_runs(kind, numbers, plain_functions, mo
     after = numbers()
     with plain_functions():
         assert differing(after, numbers()) == set()
+    assert differing(before, after) == {"loss", "scores"}
+
+
+def test_a_hook_of_all_modules_is_called(numbers, plain_functions):
+    """As profilers and quantisation tools install it."""
+    before = numbers()
+    hook = register_module_forward_hook(
+        lambda module, _inputs, output: output / 2 if type(module) is nn.Linear else None
+    )
+    try:
+        after = numbers()
+        with plain_functions():
+            assert differing(after, numbers()) == set()
+    finally:
+        hook.remove()
     assert differing(before, after) == {"loss", "scores"}
 
 
