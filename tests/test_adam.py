@@ -3,6 +3,7 @@
 import copy
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -117,6 +118,28 @@ def test_a_weight_without_a_gradient_stays_and_counts_its_own_updates():
     alone.grad = torch.full_like(alone, 0.5)
     Adam([alone], **NUMBERS).step()
     torch.testing.assert_close(second, alone)
+
+
+def test_weights_that_join_later_are_updated_as_by_fairseq():
+    """As layers that are unfrozen: each weight's bias correction is of its own updates."""
+    ours, stock = parameters(), parameters()
+    for params, kind in ((ours, Adam), (stock, StockAdam)):
+        optimizer = kind(params, **NUMBERS)
+        update(optimizer, params[:1], 5)
+        update(optimizer, params, 5)
+    for a, b in zip(ours, stock, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-7, rtol=1e-6)
+
+
+def test_each_group_has_its_own_numbers():
+    together, apart = parameters(), parameters()
+    numbers = [NUMBERS, {**NUMBERS, "lr": 1e-2, "betas": (0.8, 0.9), "weight_decay": 0.0}]
+    groups = [{"params": [p], **of} for p, of in zip(together, numbers, strict=True)]
+    update(Adam(groups), together, 3)
+    optimizers = [Adam([p], **of) for p, of in zip(apart, numbers, strict=True)]
+    both = SimpleNamespace(step=lambda: [optimizer.step() for optimizer in optimizers])
+    update(both, apart, 3)
+    assert all(map(torch.equal, together, apart))
 
 
 def test_a_closure_gives_the_loss():
