@@ -1,9 +1,12 @@
 """Arithmetic of decoding, and batches that are translated side by side."""
 
+from argparse import Namespace
+
 import pytest
 import torch
 from fairseq_commands import generate, last_line
 from torch import nn
+from trainers import build_trainer
 
 import transformer_plugin
 from transformer_plugin import generator as generator_module
@@ -82,6 +85,15 @@ def test_a_loaded_model_is_converted_once_and_searched_in_all_threads(toy, monke
         (translation,) = model.translate(["Is a table black?"], alpha=alpha)
         assert translation.text
     assert not is_random(model.models[0])
+
+
+def test_a_model_that_is_being_trained_is_not_converted(tmp_path):
+    """Where validation translates, as --eval-bleu does."""
+    trainer, _ = build_trainer(tmp_path, "--decode-precision", "bf16")
+    model = trainer.get_model()
+    generator = trainer.task.build_generator([model], Namespace(beam=2))
+    assert generator.models[0] is model
+    assert all(p.requires_grad and p.dtype == torch.float32 for p in model.parameters())
 
 
 @pytest.mark.parametrize("faster", [torch.bfloat16, torch.float32])
