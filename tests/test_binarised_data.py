@@ -100,3 +100,18 @@ def test_a_file_is_read_once_unless_it_changes(shards, tmp_path, monkeypatch):
     set_a_symbol(shards[0], 5000)
     with pytest.raises(Refusal):
         task.load_dataset("train", epoch=5)
+
+
+def test_symbols_are_looked_for_in_all_of_a_large_file(shards, tmp_path, monkeypatch):
+    monkeypatch.setattr(binarised_data, "_PART", 10)
+    task = start(shards, tmp_path)
+    (path,) = shards[0].glob("train.*.en.bin")
+    (index,) = shards[0].glob("train.*.en.idx")
+    width = np.dtype([np.uint16, np.int32][index.read_bytes()[17] != 8])
+    numbers = np.fromfile(path, width)
+    for place in (len(numbers) // 2, -1):
+        changed = numbers.copy()
+        changed[place] = 5000
+        changed.tofile(path)
+        with pytest.raises(Refusal, match=r"contains symbol 5,000"):
+            task.load_dataset("train")
