@@ -1,5 +1,6 @@
 """A lock is held by one process, with those that it started, until they have all ended."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import pytest
 from fairseq_commands import REPO
 
+from transformer_plugin import lock as module
 from transformer_plugin.lock import LockedError, file_lock
 
 HOLD = """
@@ -63,3 +65,16 @@ def test_a_shared_lock_keeps_out_those_that_want_it_alone(tmp_path):
     with file_lock(lock, "three"):
         refused("three")
         refused("three", shared=True)
+
+
+def test_without_locks_in_the_file_system_nobody_is_kept_out(tmp_path, monkeypatch):
+    """As in NFS without its lock service."""
+
+    def no_locks(*_, **__):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(module, "lock_descriptor", no_locks)
+    monkeypatch.setattr(module.fcntl, "flock", no_locks)
+    for shared in (False, True):
+        with file_lock(tmp_path / ".lock", "one", patience=0, shared=shared):
+            assert "one (process" in (tmp_path / ".lock").read_text()
