@@ -11,7 +11,8 @@ from fairseq.dataclass.configs import CheckpointConfig
 from omegaconf import OmegaConf
 
 from transformer_plugin.checkpoints.safe_loading import load
-from transformer_plugin.training.rollback import check_resumes, roll_back
+from transformer_plugin.training import trainer as module
+from transformer_plugin.training.rollback import check_resumes, roll_back, wider_precision
 from transformer_plugin.training.trainer import SafeTrainer
 
 SHAPES = [torch.Size([2, 3]), torch.Size([4])]
@@ -99,3 +100,28 @@ def test_from_the_start_if_there_is_none(tmp_path, rolled_back):
     files = [tmp_path / f"checkpoint_last.pt.diverged{end}" for end in ends]
     assert sorted(tmp_path.iterdir()) == files
     assert [load(file)["model"]["w"].item() for file in files] == [30, 31, 32]
+
+
+def test_none_where_several_processes_train(monkeypatch):
+    """One would be replaced while the others wait for it."""
+    monkeypatch.setattr(module, "roll_back", None)
+    monkeypatch.setattr(SafeTrainer, "data_parallel_world_size", 2)
+    trainer = object.__new__(SafeTrainer)
+    common = SimpleNamespace(fp16=False, bf16=True, amp=False)
+    trainer.cfg = SimpleNamespace(
+        common=common, checkpoint=OmegaConf.structured(CheckpointConfig())
+    )
+    trainer.task = SimpleNamespace(cfg=SimpleNamespace(on_divergence="rollback"))
+    trainer._num_updates = 41
+    with pytest.raises(SystemExit, match="Run again in fp32 on all processes"):
+        trainer._diverged("why", 40)
+
+
+@pytest.mark.parametrize("in_hardware, wider", [(True, "bf16"), (False, "fp32")])
+def test_fp16_is_followed_by_bf16_where_the_gpu_has_it(monkeypatch, in_hardware, wider):
+    """By default torch counts a V100 too, which emulates it."""
+    supported = lambda including_emulation=True: in_hardware or including_emulation  # noqa: E731
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
+    assert wider_precision(fp16=True, bf16=False) == wider
+    assert wider_precision(fp16=False, bf16=True) == "fp32"
