@@ -5,8 +5,10 @@ import signal
 from types import SimpleNamespace
 
 import pytest
+import torch
 from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import CheckpointConfig
+from torch import distributed
 
 from transformer_plugin.training import interruption, protection
 
@@ -50,3 +52,48 @@ def test_what_is_saved(monkeypatch, caplog, options, saved):
         save(cfg, trainer, None, within_epoch, ["valid"], False)
     message = f"SIGTERM: training has stopped after update 4, which is {saved} (exit code 85)"
     assert caplog.messages == [message]
+
+
+@pytest.fixture
+def job(monkeypatch):
+    """A job of two processes; job is what the other one adds to each sum."""
+    others = []
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(distributed, "get_world_size", lambda: 2)
+    monkeypatch.setattr(distributed, "all_reduce", lambda tensor: tensor.add_(others.pop(0)))
+    return others
+
+
+def test_a_signal_to_one_process_stops_all(job, monkeypatch):
+    """As Slurm's, which reaches the first process alone; the others would wait for it for ever."""
+    here = torch.device("cpu")
+    job[:] = [0, 1, 0]
+    assert interruption.requested(here) is None
+    assert interruption.requested(here) == "a signal to another process of the job"
+    monkeypatch.setattr(interruption, "_received", signal.SIGUSR1)
+    assert interruption.requested(here) == "SIGUSR1"
+    assert not job  # each call was a collective operation
+
+
+def test_no_process_ends_before_all_have_saved(job, monkeypatch):
+    events = []
+    monkeypatch.setattr(protection, "requested", lambda device: "SIGTERM")
+    monkeypatch.setattr(checkpoint_utils, "save_checkpoint", lambda *_: events.append("saved"))
+    monkeypatch.setattr(distributed, "all_reduce", lambda _: events.append("waited"))
+    cfg = SimpleNamespace(checkpoint=CheckpointConfig(save_dir="runs"))
+    trainer = SimpleNamespace(device=torch.device("cpu"), get_num_updates=lambda: 4)
+    within_epoch = SimpleNamespace(end_of_epoch=lambda: False)
+    with pytest.raises(SystemExit):
+        protection._stopping_on_signals(lambda *_: ([None], False))(
+            cfg, trainer, None, within_epoch, ["valid"], False
+        )
+    assert events == ["saved", "waited"]
+
+
+def test_a_second_ctrl_c_ends_training_at_once(monkeypatch):
+    monkeypatch.setattr(interruption, "_received", None)
+    interruption._handle(signal.SIGTERM, None)
+    interruption._handle(signal.SIGINT, None)  # the first
+    assert interruption.requested(torch.device("cpu")) == "Ctrl-C"
+    with pytest.raises(KeyboardInterrupt):
+        interruption._handle(signal.SIGINT, None)
