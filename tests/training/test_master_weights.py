@@ -8,7 +8,13 @@ import torch
 from torch import nn
 from trainers import build_trainer
 
-from transformer_plugin.training.master_weights import full_state, load_full_state, master_weights
+from transformer_plugin.training import master_weights as module
+from transformer_plugin.training.master_weights import (
+    full_state,
+    load_full_state,
+    master_weights,
+    restore_master_weights,
+)
 
 
 class Lenient(nn.Sequential):
@@ -109,3 +115,19 @@ def test_parameters_frozen_during_training_are_saved_under_their_own_names(tmp_p
         torch.testing.assert_close(tensor, expected[name], atol=1e-6, rtol=2**-8)
     exact = master_weights(trainer.optimizer)[model.encoder.layers[0].feed_forward.inner.weight]
     assert found["encoder.layers.0.fc1.weight"].equal(exact)
+
+
+def test_processes_that_read_no_file_get_the_weights_of_the_first(tmp_path, monkeypatch):
+    """Their masters would be those of the new model, and the first update would return to them."""
+    trainer, _ = build_trainer(tmp_path, "--bf16")
+    for name, number in (("data_parallel_rank", 1), ("data_parallel_world_size", 2)):
+        monkeypatch.setattr(type(trainer), name, number)
+    monkeypatch.setattr(type(trainer), "data_parallel_process_group", "group")
+
+    def receive(tensor, root, group):
+        tensor.fill_(7 if (root, group) == (0, "group") else 0)
+
+    monkeypatch.setattr(module.distributed_utils, "broadcast", receive)
+    assert restore_master_weights(trainer, "of-the-first-process.pt") == {}
+    masters = master_weights(trainer.optimizer).values()
+    assert masters and all(master.eq(7).all() for master in masters)
