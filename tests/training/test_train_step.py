@@ -5,6 +5,7 @@ import torch
 from trainers import build_trainer
 
 from transformer_plugin.model import VaswaniTransformer
+from transformer_plugin.training import trainer as module
 
 
 def kept(function, results):
@@ -63,3 +64,22 @@ def test_parameters_that_are_not_trained_keep_their_exact_values_in_bf16(tmp_pat
         for parameter in trainer.get_model().encoder.layers[0].parameters():
             parameter.fill_(0.5)
     assert trainer.state_dict()["model"]["encoder.layers.0.fc1.weight"].eq(0.5).all()
+
+
+def test_the_size_that_is_logged_is_of_all_batches_of_an_update(tmp_path, monkeypatch):
+    """Of all processes, with the --update-freq of the epoch."""
+    asked = []
+    monkeypatch.setattr(module, "log_mean_update", lambda _m, _b, number, _a: asked.append(number))
+    trainer, _ = build_trainer(tmp_path, "--update-freq", "3,5,7")
+    monkeypatch.setattr(type(trainer), "data_parallel_world_size", 2)
+    for epoch in (1, 2, 9):
+        trainer._logged_update_size = False
+        trainer.get_train_iterator(epoch)
+    assert asked == [6, 10, 14]
+
+
+def test_each_epoch_has_batches_of_its_own_if_their_seed_changes(tmp_path):
+    """Without it, fairseq would make the batches of the first epoch again."""
+    for flags, anew in (((), False), (("--update-ordered-indices-seed",), True)):
+        trainer, _ = build_trainer(tmp_path / str(anew), *flags)
+        assert trainer.cfg.dataset.update_epoch_batch_itr == anew
