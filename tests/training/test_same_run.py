@@ -13,6 +13,7 @@ from omegaconf import OmegaConf
 from trainers import build_trainer
 
 from transformer_plugin.checkpoint_error import CheckpointError
+from transformer_plugin.training import early_stopping
 from transformer_plugin.training.same_run import resumes
 
 PATIENCE = 60
@@ -170,3 +171,12 @@ def test_as_many_other_parameters_are_named_too(tmp_path):
     old.save_checkpoint(path, {"train_iterator": EPOCH_1.state_dict()})
     with pytest.raises(CheckpointError, match=f"{path}: the run trained other parameters"):
         new.load_checkpoint(path)
+
+
+@pytest.mark.parametrize("flags, kept", [((), True), (("--reset-meters",), False)])
+def test_patience_starts_again_with_the_meters(old, monkeypatch, flags, kept):
+    monkeypatch.setattr(early_stopping, "_counts", {"best": 3.0, "num_runs": 2})
+    checkpoint_utils.save_checkpoint(old.cfg.checkpoint, old, EPOCH_1, 3.0)
+    monkeypatch.setattr(early_stopping, "_counts", {})
+    continued(old, *flags)
+    assert early_stopping.has_run_out(2) == kept
