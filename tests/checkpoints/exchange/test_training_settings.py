@@ -7,14 +7,18 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.optim.adam import FairseqAdam
 from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootSchedule
 
 from transformer_plugin.adam import VaswaniAdam
 from transformer_plugin.checkpoints.declared_options import declared_options
 from transformer_plugin.checkpoints.exchange.training_settings import (
+    renamed_history,
     resume_flags,
     training_sections,
 )
+from transformer_plugin.criterion import VaswaniCrossEntropy
 from transformer_plugin.modules.schedule import learning_rate
 
 OURS = {
@@ -82,3 +86,15 @@ def test_an_optimizer_without_a_dataclass_stays_what_it_is(to):
     cfg = {"model": model, "optimizer": sgd}
     assert training_sections(cfg, to) == {}
     assert resume_flags(cfg, to)[-4:] == ["--optimizer", "sgd", "--weight-decay", "0.1"]
+
+
+@pytest.mark.parametrize("loss", ["LabelSmoothedCrossEntropyCriterion", "CrossEntropyCriterion"])
+def test_the_optimizers_state_is_of_the_other_sides_classes(loss):
+    """fairseq-train refuses it otherwise."""
+    history = [{"criterion_name": loss, "optimizer_name": "FairseqAdam", "num_updates": 3}]
+    (ours,) = renamed_history(history, "plugin")
+    names = {"criterion_name": VaswaniCrossEntropy.__name__, "optimizer_name": VaswaniAdam.__name__}
+    assert ours == {**names, "num_updates": 3}
+    (stock,) = renamed_history([ours], "stock")
+    assert stock["criterion_name"] == LabelSmoothedCrossEntropyCriterion.__name__
+    assert stock["optimizer_name"] == FairseqAdam.__name__
