@@ -182,3 +182,26 @@ def test_clients_that_have_left_take_no_place():
             return await asyncio.gather(first, last)
 
     assert asyncio.run(ask()) == [[{"translation": "A"}], [{"translation": "D"}]]
+
+
+def test_requests_are_answered_together_up_to_a_number_of_sentences():
+    batches, started, go_on = [], threading.Event(), threading.Event()
+
+    def work(jobs):
+        batches.append([len(job.sentences) for job in jobs])
+        started.set()
+        go_on.wait(10)
+        return in_capitals(jobs)
+
+    async def ask():
+        queue = RequestQueue(work, max_waiting=9, max_sentences=4)
+        async with queue.open():
+            first = asyncio.create_task(queue.answer(Job(["x"])))
+            await asyncio.to_thread(started.wait, 10)
+            rest = [asyncio.create_task(queue.answer(Job(["x"] * n))) for n in (3, 1, 2, 1)]
+            await asyncio.sleep(0)
+            go_on.set()
+            await asyncio.gather(first, *rest)
+
+    asyncio.run(ask())
+    assert batches == [[1], [3, 1], [2, 1]]
