@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 
 import pytest
 import sacrebleu
@@ -82,3 +83,21 @@ def test_without_internet_the_other_variants_remain(tmp_path, capsys, monkeypatc
     printed = capsys.readouterr().out
     assert "filtered: not scored, sacrebleu cannot fetch it" in printed
     assert "sacrebleu -t wmt14 -l en-de" in printed
+
+
+def test_a_server_that_does_not_answer_is_given_up(tmp_path, monkeypatch, full):
+    """sacrebleu's download has no limit of its own."""
+    limits = []
+
+    def fetch(_pair):
+        limits.append(socket.getdefaulttimeout())
+        raise TimeoutError
+
+    monkeypatch.setattr(sacrebleu.dataset.DATASETS["wmt14"], "get_reference_files", fetch)
+    socket.setdefaulttimeout(300)
+    try:
+        assert "filtered" not in score_all(tmp_path, *full)
+        assert len(limits) == 1 and 0 < limits[0] <= 60
+        assert socket.getdefaulttimeout() == 300
+    finally:
+        socket.setdefaulttimeout(None)
