@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from corpus_files import PAIR, leftovers
+
+from text.duplicates import DigestSet
 
 GOOD = ("A good sentence here .", "Ein guter Satz hier .")
 
@@ -165,3 +168,17 @@ def test_an_empty_file_is_an_error(refused, write_corpus, tmp_path):
 def test_limits_that_cannot_hold_are_refused(refused, write_corpus, tmp_path, flags):
     raw = write_corpus("raw")
     refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR, *flags)
+
+
+def test_duplicates_are_found_in_whichever_block_they_are():
+    """In blocks of many sizes, whose digests are merged in all orders of size."""
+    random = np.random.default_rng(0)
+    seen, known = DigestSet(), set()
+    for size in [1, 5, 2, 40, 3, 1, 1, 8, 100, 7, 1, 60]:
+        digests = random.integers(0, 400, size, np.uint64) * np.uint64(2**55)
+        expected = []
+        for digest in digests.tolist():
+            expected.append(digest not in known)
+            known.add(digest)
+        assert seen.add(digests.tobytes()).tolist() == expected
+    assert len(known) < 200 and sum(map(len, seen.runs)) == len(known)
