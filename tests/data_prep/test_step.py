@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from corpus_files import files_of, leftovers
 
+from steps import step
 from steps.errors import BadInput
 from steps.step import run_step
 
@@ -157,6 +158,34 @@ def test_a_folder_that_a_killed_step_has_left_is_replaced(copy_step, tmp_path, m
         patched.setattr("transformer_plugin.runs.done_file.DoneFile.end", killed)
         copy_step(a=2)
     assert [copy_step(a=2), copy_step(a=2)] == [3, 3]
+
+
+def test_a_killed_step_may_have_left_files_of_other_names(tmp_path, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    def write(name):
+        run_step(tmp_path / "out", [], {"n": name}, lambda folder: (folder / name).write_text(""))
+
+    write("one")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("transformer_plugin.runs.done_file.DoneFile.end", killed)
+        write("two")
+    write("three")
+    assert files_of(tmp_path / "out") == {"three": b""} and not leftovers(tmp_path)
+
+
+def test_what_another_process_has_done_meanwhile_is_not_done_again(copy_step, monkeypatch):
+    """As where the runs of several seeds prepare the same data."""
+    lock = step.file_lock
+
+    def wait(*arguments):
+        monkeypatch.setattr(step, "file_lock", lock)
+        assert copy_step(a=1) == 1  # the other process, which had the lock
+        return lock(*arguments)
+
+    monkeypatch.setattr(step, "file_lock", wait)
+    assert copy_step(a=1) == 1
 
 
 def test_an_input_within_the_output_is_not_replaced(copy_step, tmp_path):
