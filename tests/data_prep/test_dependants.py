@@ -38,6 +38,14 @@ def test_checkpoints_are_found_wherever_runs_have_them(folders, tmp_path, place,
     check_dependants(*folders, "*", runs / "toy")
 
 
+def test_checkpoints_are_found_in_folders_of_any_name(folders, tmp_path):
+    runs = (tmp_path / "runs").rename(tmp_path / "runs [1]*")
+    (runs / "toy/checkpoints").mkdir()
+    (runs / "toy/checkpoints/checkpoint_last.pt").touch()
+    with pytest.raises(BadInput, match="can be used only with the present ones"):
+        check_dependants(runs / "toy/subwords", folders[1], "*", runs / "toy")
+
+
 def test_what_trained_models_need_is_not_replaced(prepare, clean_text, tmp_path):
     runs = tmp_path / "runs"
     own = {name.upper(): str(clean_text / name) for name in ("train", "valid", "test")}
