@@ -103,7 +103,7 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
             assert heads is not None
             attn = _moved(heads[:, :alignment_heads].mean(dim=1), mask)
         if attn is not None:
-            attn = _moved(attn.transpose(1, 2), source_mask).transpose(1, 2)
+            attn = _moved(attn.transpose(1, 2), source_mask).transpose(1, 2).contiguous()
         return (x if features_only else self.output_layer(x)), {"attn": [attn]}
 
     def extract_features(self, *args: Any, **options: Any) -> Any:
