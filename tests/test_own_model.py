@@ -1,5 +1,6 @@
 """Models, losses and optimizers that a user derives from the plugin's."""
 
+import functools
 import itertools
 from argparse import ArgumentParser
 from dataclasses import dataclass, field
@@ -13,10 +14,14 @@ from transformer_plugin.adam import VaswaniAdam, VaswaniAdamConfig
 from transformer_plugin.criterion import VaswaniCrossEntropy, VaswaniCrossEntropyConfig
 from transformer_plugin.decoder import VaswaniDecoder
 from transformer_plugin.encoder import VaswaniEncoder
+from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.model import VaswaniTransformer
+from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.noam import NoamConfig, NoamSchedule
 from transformer_plugin.search.decoder_state import start_decoding
+from transformer_plugin.search.next_tokens import Rules
+from transformer_plugin.search_extras import Extras
 
 
 class OwnForward(VaswaniTransformer):
@@ -102,6 +107,39 @@ def test_a_decoder_whose_decode_a_search_would_not_call_is_refused():
     """It trained as told and translated to 0 BLEU."""
     with pytest.raises(TypeError, match=r"Mine overrides decode.*override through_layers"):
         type("Mine", (VaswaniDecoder,), {"decode": lambda self, *_: None})
+
+
+class WeightedEncoder(VaswaniEncoder):
+    """Needs a number for each token, which an own dataset adds to ``net_input``."""
+
+    def encode(self, tokens, need_weights=False, *, weights, scale):
+        x, packing, rest = super().encode(tokens, need_weights)
+        return x * scale * weights[tokens.ne(1)].unsqueeze(1), packing, rest
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_a_search_gives_the_encoder_what_net_input_has_besides(left, build, batch, monkeypatch):
+    """It was trained with it and searched without."""
+    model, lengths = build().eval(), [9, 3, 6, 7, 4]
+    model.encoder.__class__ = WeightedEncoder
+    given = batch(lengths, lengths, left_pad_source=left)["net_input"]
+    given |= {"weights": torch.randn(5, 9), "scale": torch.tensor(2.0)}
+    rules = Rules(2, functools.partial(gnmt_length_penalty, alpha=0.6), "bound", 2, 1, 3)
+    ours = VaswaniGenerator([model], rules, 0, 9, extras=Extras("soft"))
+    monkeypatch.setattr(ours, "_batch_tokens", lambda _: 9)
+    found = ours.generate([model], {"net_input": given})
+    for tokens, weights, beam in zip(given["src_tokens"], given["weights"], found, strict=True):
+        real = tokens.ne(1)
+        alone = model.encoder.encode(tokens[real][None], weights=weights[real][None], scale=2.0)
+        for each in beam:
+            shifted = each["tokens"].roll(1)[None]
+            with torch.no_grad():
+                x = model.decoder.decode(shifted, *alone[:2])[0]
+            log_p = model.decoder.output_layer(x).log_softmax(-1)
+            chosen = log_p.gather(1, each["tokens"][:, None])[:, 0]
+            assert_close(each["positional_scores"], chosen, atol=1e-4, rtol=1e-4)
+        first = model.decoder.decode(beam[0]["tokens"].roll(1)[None], *alone[:2], {1})[2]
+        assert_close(beam[0]["attention"], first[0][1][0].mean(0).t(), atol=1e-5, rtol=1e-4)
 
 
 class MultiQueryAttention(MultiHeadAttention):

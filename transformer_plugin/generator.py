@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
+from .encoder_input import EncoderInput
 from .language_model import CachedLanguageModel, max_positions
 from .model import VaswaniTransformer
 from .modules.operation import is_unmodified
@@ -96,7 +97,8 @@ class VaswaniGenerator(nn.Module):
         """
         if constraints is not None:
             raise ValueError("constraints need fairseq's own search: use --constraints")
-        src_tokens = sample["net_input"]["src_tokens"]
+        net_input = sample["net_input"]
+        src_tokens = net_input["src_tokens"]
         lengths = src_tokens.ne(self.rules.pad).sum(dim=1)
         max_lengths = self._max_lengths(src_tokens, lengths, prefix_tokens)
         results: list[list[Hypothesis]] = [[] for _ in range(src_tokens.size(0))]
@@ -106,7 +108,7 @@ class VaswaniGenerator(nn.Module):
             prepare_decoding(model, rows)
 
         def search(sentences: Tensor) -> list[list[Hypothesis]]:
-            return self._search(src_tokens, sentences, max_lengths, prefix_tokens, bos_token)
+            return self._search(net_input, sentences, max_lengths, prefix_tokens, bos_token)
 
         workers = self._workers(src_tokens)
         map_batches = map if workers == 1 else map_in_threads
@@ -121,7 +123,7 @@ class VaswaniGenerator(nn.Module):
             )
         forms = [[_fairseq_form(h) for h in hypotheses] for hypotheses in results]
         if self.extras.alignment:
-            list(map_batches(lambda rows: self._align(src_tokens, rows, forms), batches))
+            list(map_batches(lambda rows: self._align(net_input, rows, forms), batches))
         return forms
 
     def _workers(self, tokens: Tensor) -> int:
@@ -134,7 +136,7 @@ class VaswaniGenerator(nn.Module):
     @torch.inference_mode()  # applies only to its own thread
     def _search(
         self,
-        src_tokens: Tensor,
+        net_input: Mapping[str, Any],
         sentences: Tensor,
         max_lengths: Tensor,
         prefix: Tensor | None,
@@ -143,9 +145,8 @@ class VaswaniGenerator(nn.Module):
         """Translates some sentences; if memory runs out, one half after the other."""
         try:
             start = None if prefix is None else prefix[sentences]
-            return self._search_at_once(
-                src_tokens[sentences], max_lengths[sentences], start, first_token
-            )
+            source = EncoderInput.of(net_input, sentences, self.rules.pad)
+            return self._search_at_once(source, max_lengths[sentences], start, first_token)
         except torch.OutOfMemoryError:
             if sentences.numel() == 1:
                 raise
@@ -153,48 +154,42 @@ class VaswaniGenerator(nn.Module):
         return [
             hypotheses
             for half in sentences.chunk(2)
-            for hypotheses in self._search(src_tokens, half, max_lengths, prefix, first_token)
+            for hypotheses in self._search(net_input, half, max_lengths, prefix, first_token)
         ]
 
     def _search_at_once(
         self,
-        source: Tensor,
+        source: EncoderInput,
         max_lengths: Tensor,
         prefix: Tensor | None,
         first_token: int | None,
     ) -> list[list[Hypothesis]]:
-        source = source[:, source.ne(self.rules.pad).any(dim=0)]
         scorers = [self._scorer(model, source) for model in self.models]
         scorer: Scorer = scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers)
         if self.language_model is not None:
             fused = CachedLanguageModel(self.language_model)
             scorer = FusedScorer(scorer, fused, self.extras.lm_weight)
         if self.extras.tree_tokens is not None:
-            scorer = TreeScorer(scorer, self.extras.tree_tokens, source, max_lengths)
+            scorer = TreeScorer(scorer, self.extras.tree_tokens, source.tokens, max_lengths)
         return beam_search(scorer, max_lengths, self.rules, prefix, first_token)
 
     def _align(
-        self, src_tokens: Tensor, sentences: Tensor, found: list[list[dict[str, Any]]]
+        self, net_input: Mapping[str, Any], sentences: Tensor, found: list[list[dict[str, Any]]]
     ) -> None:
         """Adds attention and alignments to the best hypotheses of some sentences."""
         for rank in range(self.extras.num_aligned):
-            rows = [i for i in sentences.tolist() if rank < len(found[i])]
-            if rows:
-                best = [found[i][rank] for i in rows]
+            rows = sentences[[rank < len(found[i]) for i in sentences.tolist()]]
+            if rows.numel():
+                best = [found[i][rank] for i in rows.tolist()]
                 kind = str(self.extras.alignment)
-                add_alignments(self.models, kind, src_tokens[rows], best, self.rules.pad, self.eos)
+                source = EncoderInput.of(net_input, rows, self.rules.pad)
+                add_alignments(self.models, kind, source, best, self.rules.pad, self.eos)
                 if self.extras.replace_unk:
                     check_unknown_words(best, self.rules.unk)
 
-    def _scorer(self, model: VaswaniTransformer, source: Tensor) -> ModelScorer:
-        memory, packing, _weights = model.encoder.encode(source)
-        return ModelScorer(
-            model.decoder,
-            memory,
-            packing,
-            self.rules.beam_size,
-            self.temperature,
-        )
+    def _scorer(self, model: VaswaniTransformer, source: EncoderInput) -> ModelScorer:
+        encoded = source.encode(model)
+        return ModelScorer(model.decoder, *encoded, self.rules.beam_size, self.temperature)
 
     def _batch_tokens(self, src_tokens: Tensor) -> int:
         return (_GPU_BATCH if src_tokens.is_cuda else _CPU_BATCH) // self.rules.beam_size

@@ -10,6 +10,7 @@ from fairseq import utils
 from fairseq.data import data_utils
 from torch import Tensor
 
+from .encoder_input import EncoderInput
 from .model import VaswaniTransformer
 from .refusal import Refusal
 
@@ -30,7 +31,7 @@ class Link(NamedTuple):
 def add_alignments(
     models: Sequence[VaswaniTransformer],
     kind: str,
-    source: Tensor,
+    source: EncoderInput,
     hypotheses: Sequence[dict[str, Any]],
     pad: int,
     eos: int,
@@ -40,14 +41,13 @@ def add_alignments(
     Args:
         models: the models that translated.
         kind: ``hard``: a ``Link`` for each target token; ``soft``: weights as fairseq prints them.
-        source: ids with end of sentence, padded, ``[B, S]``.
+        source: their sentences.
         hypotheses: one translation for each source.
     """
     extract = {"hard": utils.extract_hard_alignment, "soft": utils.extract_soft_alignment}[kind]
-    source = source[:, source.ne(pad).any(dim=0)]
     targets = [hypothesis["tokens"] for hypothesis in hypotheses]
     weights = _source_attention(models, source, targets, pad)
-    for row, each, attention in zip(source.cpu(), hypotheses, weights, strict=True):
+    for row, each, attention in zip(source.tokens.cpu(), hypotheses, weights, strict=True):
         found = extract(attention, row[row.ne(pad)], each["tokens"], pad, eos)
         each["attention"] = attention.t()
         each["alignment"] = [Link(*pair) for pair in found] if kind == "hard" else found
@@ -55,19 +55,19 @@ def add_alignments(
 
 @torch.inference_mode()
 def _source_attention(
-    models: Sequence[VaswaniTransformer], source: Tensor, targets: Sequence[Tensor], pad: int
+    models: Sequence[VaswaniTransformer], source: EncoderInput, targets: Sequence[Tensor], pad: int
 ) -> list[Tensor]:
     """Encoder-decoder weights of the last layer, ``[T, S]`` for each translation, averaged over the
     heads and the models; on the CPU."""
-    shifted = data_utils.collate_tokens([each.roll(1) for each in targets], pad).to(source.device)
+    shifted = data_utils.collate_tokens([each.roll(1) for each in targets], pad)
+    shifted = shifted.to(source.tokens.device)
     mean = torch.zeros(())
     for model in models:
-        memory, packing, _ = model.encoder.encode(source)
         last = {len(model.decoder.layers) - 1}
-        _, _, ((_, heads),) = model.decoder.decode(shifted, memory, packing, need_weights=last)
+        _, _, ((_, heads),) = model.decoder.decode(shifted, *source.encode(model), last)
         assert heads is not None
         mean = mean + heads.float().mean(dim=1).cpu() / len(models)
-    lengths = source.ne(pad).sum(dim=1).tolist()
+    lengths = source.tokens.ne(pad).sum(dim=1).tolist()
     with torch.inference_mode(False):  # inference tensors cannot be changed later
         return [
             mean[i, : len(target), :length].clone()
