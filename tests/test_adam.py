@@ -11,7 +11,7 @@ from fairseq.optim.adam import Adam as StockAdam
 from omegaconf import OmegaConf
 
 from transformer_plugin.adam import VaswaniAdam, VaswaniAdamConfig
-from transformer_plugin.modules.adam import Adam
+from transformer_plugin.modules.adam import Adam, adam_update
 
 F64 = torch.float64
 NUMBERS = {"lr": 1e-3, "betas": (0.9, 0.98), "eps": 1e-3, "weight_decay": 0.01}
@@ -102,6 +102,25 @@ def test_half_precision_weights_are_updated_as_by_fairseq(dtype):
             found, expected = mine.state[a][moment], theirs.state[b][moment]
             assert found.dtype == expected.dtype == torch.float32
             torch.testing.assert_close(found, expected, atol=1e-9, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("with_kernels", [True, False])
+def test_a_state_is_restored_exactly(dtype, with_kernels, monkeypatch):
+    if not with_kernels:
+        monkeypatch.setattr(adam_update, "implementations", [])
+    straight, restored = ([torch.nn.Parameter(p.to(dtype)) for p in parameters()] for _ in range(2))
+    optimizers = [Adam(params, **NUMBERS) for params in (straight, restored)]
+    for seed in (1, 2):
+        for optimizer, params in zip(optimizers, (straight, restored), strict=True):
+            update(optimizer, params, 10, seed)
+        state = copy.deepcopy(optimizers[1].state_dict())
+        optimizers[1] = Adam(restored, **NUMBERS)
+        optimizers[1].load_state_dict(state)
+    for a, b in zip(straight, restored, strict=True):
+        assert a.equal(b)
+        for name, expected in optimizers[0].state[a].items():
+            torch.testing.assert_close(optimizers[1].state[b][name], expected, rtol=0, atol=0)
 
 
 def test_a_weight_without_a_gradient_stays_and_counts_its_own_updates():

@@ -89,7 +89,6 @@ class Adam(torch.optim.Optimizer):
     # Without the decorators that import torch's compiler, which takes 1 s and 80 MiB.
     add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
     state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
-    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
     zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
 
     def __init__(
@@ -102,6 +101,18 @@ class Adam(torch.optim.Optimizer):
     ) -> None:
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, defaults)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """See torch's, which rounds the moments to the type of the weights; this does not."""
+        inspect.unwrap(torch.optim.Optimizer.load_state_dict)(self, state_dict)
+        weights, numbers = (
+            [each for group in groups for each in group["params"]]
+            for groups in (self.param_groups, state_dict["param_groups"])
+        )
+        for weight, number in zip(weights, numbers, strict=True):
+            for name, value in state_dict["state"].get(number, {}).items():
+                if name in ("exp_avg", "exp_avg_sq"):
+                    self.state[weight][name] = value.to(weight.device, _wide(weight))
 
     @torch.no_grad()
     def step(
@@ -146,10 +157,14 @@ class Adam(torch.optim.Optimizer):
         state: dict[str, Any] = self.state[weight]
         if not state:
             state["step"] = 0
-            dtype = torch.promote_types(weight.dtype, torch.float32)
-            state["exp_avg"] = torch.zeros_like(weight, dtype=dtype)
-            state["exp_avg_sq"] = torch.zeros_like(weight, dtype=dtype)
+            state["exp_avg"] = torch.zeros_like(weight, dtype=_wide(weight))
+            state["exp_avg_sq"] = torch.zeros_like(weight, dtype=_wide(weight))
         return state
+
+
+def _wide(weight: Tensor) -> torch.dtype:
+    """The type in which a weight is updated."""
+    return torch.promote_types(weight.dtype, torch.float32)
 
 
 def _gradient(parameter: Tensor) -> Tensor:
