@@ -1,5 +1,6 @@
 """A cache of tables against the plain one, and which decoders have it."""
 
+import copy
 import functools
 
 import pytest
@@ -166,4 +167,25 @@ def test_tables_are_on_the_device_of_the_encoders_output(build):
         expected = start_decoding(decoder, memory, packing).step(tokens)[0]
         with torch.device("meta"):
             found = start_decoding(decoder, memory, packing).step(tokens)[0]
+    assert_close(found, expected)
+
+
+def test_tokens_of_more_sentences_than_there_are(build):
+    """The kernel read other memory."""
+    decoder, memory = build(d_model=64).eval().decoder, torch.randn(5, 64)
+    with torch.no_grad():
+        state = start_decoding(decoder, memory, Packing.of_lengths(torch.tensor([2, 3]), 3))
+        with pytest.raises(ValueError, match="3 sentences, not 2"):
+            state.step(torch.tensor([[5], [6], [7]]))
+
+
+def test_a_copy_of_a_state_goes_on_alone(build):
+    decoder, memory = build(d_model=64).eval().decoder, torch.randn(5, 64)
+    first, *others = torch.randint(5, 8, (3, 2, 1))
+    with torch.no_grad():
+        state = start_decoding(decoder, memory, Packing.of_lengths(torch.tensor([2, 3]), 3))
+        state.step(first)
+        copied = copy.deepcopy(state)
+        expected = [copied.step(tokens)[0] for tokens in others]
+        found = [state.step(tokens)[0] for tokens in others]
     assert_close(found, expected)

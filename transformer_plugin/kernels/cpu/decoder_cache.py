@@ -3,6 +3,7 @@ a search takes 1.15 times as long in fp32, 1.44 in bf16 (``bench/kernels.py``)."
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import weakref
 from ctypes import byref, c_float, c_int64, c_void_p
@@ -89,6 +90,14 @@ class TableCache:
         self.ancestors = memories[0].new_empty(shape, dtype=torch.int32)
         self.layers = [TableLayerCache(self, memory, packing.max_length) for memory in memories]
 
+    def __deepcopy__(self, _memo: object) -> TableCache:
+        """Shares the tensors, which never change: copies of pointers to them stay valid."""
+        copied = copy.copy(self)
+        copied.layers = [copy.copy(layer) for layer in self.layers]
+        for layer in copied.layers:
+            layer._cache, layer.steps = weakref.proxy(copied), layer.steps.copy()
+        return copied
+
     @property
     def room(self) -> int:
         """Exceeds all positions so far, including that of the current step."""
@@ -142,8 +151,10 @@ class TableLayerCache:
         self.steps.append(projected.contiguous())
         if len(self.steps) != self._cache.room:
             raise ValueError(ONE_POSITION)
-        steps = self.steps[-attention.window - 1 :] if attention.window else self.steps
         ancestors = self._cache.ancestors
+        if len(projected) != len(ancestors):
+            raise ValueError(f"tokens of {len(projected)} sentences, not {len(ancestors)}")
+        steps = self.steps[-attention.window - 1 :] if attention.window else self.steps
         bytes_q = attention.num_heads * attention.d_k * projected.element_size()
         keys = (c_void_p * len(steps))(*(rows.data_ptr() + bytes_q for rows in steps))
         numbers = _Attention(group=1, positions=len(steps), row_stride=projected.size(-1))
