@@ -62,7 +62,7 @@ def kept(home):
     return path
 
 
-NO_COMPILER = {"CXX": "there-is-no-such-compiler"}
+NO_COMPILER = {"PATH": ""}
 
 
 def truncate(library):
@@ -149,6 +149,25 @@ def test_a_cache_that_cannot_be_made_is_named(home):
     assert answer == 42 and len(log) == 1 and str(home / ".cache") in log[0]
 
 
+@pytest.mark.parametrize(
+    "fault, reason",
+    [
+        ('echo "ld: No space left: failed" >&2; echo "error: ld" >&2; exit 1', "No space left"),
+        ('for made; do :; done; echo text > "$made"; exit', "tiny-"),
+    ],
+    ids=["full", "cannot be loaded from"],
+)
+def test_a_cache_of_no_use_is_named_at_each_start(home, fault, reason):
+    compiler = home / "compiler"
+    script = f'#!/bin/sh\ncase "$*" in *{cache_of(home)}*) {fault};; esac\nexec c++ "$@"\n'
+    compiler.write_text(script)
+    compiler.chmod(0o755)
+    for _ in range(2):
+        answer, log = start(home, CXX=str(compiler))
+        assert answer == 42 and len(log) == 1
+        assert "cannot be kept" in log[0] and reason in log[0]
+
+
 def test_the_compiler_is_a_list_of_words(home):
     compiler = home / "the compiler"
     compiler.write_text('#!/bin/sh\ntest "$1" = "two words" && shift && exec c++ "$@"\n')
@@ -190,6 +209,8 @@ def test_a_changed_source_is_another_library(home):
     (home / "tiny.cpp").write_text(SOURCE % 43)
     assert start(home)[0] == 43
     assert len(list(cache_of(home).glob("*.so"))) == 2
+    assert start(home, CXX="c++ -O0")[0] == 43  # another compiler makes another, too
+    assert len(list(cache_of(home).glob("*.so"))) == 3
 
 
 @pytest.mark.slow

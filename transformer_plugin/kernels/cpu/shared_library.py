@@ -31,9 +31,9 @@ def load(
 ) -> ctypes.CDLL:
     """The library of these files, compiled with ``CXX`` (default ``c++``).
 
-    It is kept as ``NAME-KEY-DIGEST.so``: the key depends on the sources, the flags and ``machine``;
-    the digest is that of the file itself. If the cache folder cannot be used, the library is
-    compiled for this process only, and the log says why.
+    It is kept as ``NAME-KEY-DIGEST.so``: the key depends on the compiler, the sources, the flags
+    and ``machine``; the digest is that of the file itself. If the cache folder cannot be used, the
+    library is compiled for this process only, and the log says why.
 
     Args:
         headers: files that the sources include.
@@ -42,30 +42,38 @@ def load(
     Raises:
         OSError: there is no compiler, it failed, or its output cannot be loaded.
     """
-    made_from = repr((list(flags), machine)).encode()
+    command = [*_compiler(), *flags]
+    made_from = repr((command, machine)).encode()
     made_from += b"".join(path.read_bytes() for path in [*sources, *headers])
     stem = f"{name}-{_digest(made_from)}"
-    with contextlib.ExitStack() as stack:
-        folder = None
-        try:
-            folder = _private_folder()
-            if kept := _kept(folder, stem):
-                return ctypes.CDLL(str(kept))
-            stack.enter_context(_lock(folder))
-            if kept := _kept(folder, stem):  # another process has just compiled it
-                return ctypes.CDLL(str(kept))
-            _remove_leftovers(folder, stem)
-        except (OSError, RuntimeError) as error:
-            logger.warning(
-                "compiled %s cannot be kept, so every start compiles them again: %s", name, error
-            )
-            folder = None
-        making = stack.enter_context(tempfile.TemporaryDirectory(prefix=_MAKING, dir=folder))
-        made = Path(making) / f"{stem}.so"
-        _compile(sources, made, flags)
-        if folder is not None:
-            made = _keep(made, folder)
-        return ctypes.CDLL(str(made))
+    try:
+        return _load_from_cache(stem, command, sources)
+    except (OSError, RuntimeError) as error:
+        reason = error
+    with tempfile.TemporaryDirectory(prefix=_MAKING) as making:
+        library = ctypes.CDLL(str(_compile(command, sources, Path(making) / f"{stem}.so")))
+    logger.warning(
+        "compiled %s cannot be kept, so every start compiles them again: %s", name, reason
+    )
+    return library
+
+
+def _load_from_cache(stem: str, command: Sequence[str], sources: Sequence[Path]) -> ctypes.CDLL:
+    """The library of that name in the cache folder, compiled if necessary.
+
+    Raises:
+        OSError, RuntimeError: the folder cannot be used, or the compiler.
+    """
+    folder = _private_folder()
+    if kept := _kept(folder, stem):
+        return ctypes.CDLL(str(kept))
+    with _lock(folder):
+        if kept := _kept(folder, stem):  # another process has just compiled it
+            return ctypes.CDLL(str(kept))
+        _remove_leftovers(folder, stem)
+        with tempfile.TemporaryDirectory(prefix=_MAKING, dir=folder) as making:
+            made = _compile(command, sources, Path(making) / f"{stem}.so")
+            return ctypes.CDLL(str(_keep(made, folder)))
 
 
 def _private_folder() -> Path:
@@ -128,22 +136,32 @@ def _remove_leftovers(folder: Path, stem: str) -> None:
         path.unlink()
 
 
-def _compile(sources: Sequence[Path], made: Path, flags: Sequence[str]) -> None:
+def _compiler() -> list[str]:
     try:
-        compiler = shlex.split(os.environ.get("CXX", "")) or ["c++"]
+        return shlex.split(os.environ.get("CXX", "")) or ["c++"]
     except ValueError as error:
         raise OSError(f"CXX={os.environ['CXX']}: {error}") from None
-    command = [*compiler, *map(str, sources), "-o", str(made), *flags]
+
+
+def _compile(command: Sequence[str], sources: Sequence[Path], made: Path) -> Path:
+    """Compiles the sources into ``made``, and returns it."""
     try:
         subprocess.run(
-            command, check=True, capture_output=True, text=True, errors="replace", timeout=SECONDS
+            [*command, *map(str, sources), "-o", str(made)],
+            check=True,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
         )
     except subprocess.CalledProcessError as error:
-        said = (line for line in error.stderr.splitlines() if "error" in line)
+        # "final link failed: No space left on device" comes before the last line, "error: ...".
+        said = (x for x in error.stderr.splitlines() if "error" in x or "failed" in x)
         reason = next(said, f"exit status {error.returncode}")
-        raise OSError(f"{shlex.join(compiler)} failed: {reason}") from None
+        raise OSError(f"{command[0]} failed: {reason}") from None
     except subprocess.TimeoutExpired:
-        raise OSError(f"{shlex.join(compiler)} took longer than {SECONDS} s") from None
+        raise OSError(f"{command[0]} took longer than {SECONDS} s") from None
+    return made
 
 
 def _keep(made: Path, folder: Path) -> Path:
