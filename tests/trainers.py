@@ -5,13 +5,29 @@ from pathlib import Path
 
 import torch
 from fairseq import options, tasks
+from fairseq.criterions import register_criterion
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_commands import REPO, training
+from torch import nn
 
+from transformer_plugin.criterion import VaswaniCrossEntropy, VaswaniCrossEntropyConfig
 from transformer_plugin.training.trainer import SafeTrainer
 
 sys.path.append(str(REPO / "bench"))
 from training_data import training_batches, write_synthetic
+
+
+@register_criterion("weighted_cross_entropy", dataclass=VaswaniCrossEntropyConfig)
+class WeightedCrossEntropy(VaswaniCrossEntropy):
+    """A loss with parameters of its own."""
+
+    def __init__(self, task, label_smoothing, sentence_avg, peak_tflops=None):
+        super().__init__(task, label_smoothing, sentence_avg, peak_tflops)
+        self.weights = nn.Parameter(torch.rand(2, 3))
+
+    def forward(self, model, sample, reduce=True):
+        loss, size, log = super().forward(model, sample, reduce)
+        return loss * self.weights.float().exp().mean(), size, log
 
 
 def build_trainer(

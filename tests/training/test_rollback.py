@@ -9,10 +9,16 @@ import pytest
 import torch
 from fairseq.dataclass.configs import CheckpointConfig
 from omegaconf import OmegaConf
+from trainers import build_trainer
 
 from transformer_plugin.checkpoints.safe_loading import load
 from transformer_plugin.training import trainer as module
-from transformer_plugin.training.rollback import check_resumes, roll_back, wider_precision
+from transformer_plugin.training.rollback import (
+    check_resumes,
+    roll_back,
+    unflattened,
+    wider_precision,
+)
 from transformer_plugin.training.trainer import SafeTrainer
 
 SHAPES = [torch.Size([2, 3]), torch.Size([4])]
@@ -125,3 +131,35 @@ def test_fp16_is_followed_by_bf16_where_the_gpu_has_it(monkeypatch, in_hardware,
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
     assert wider_precision(fp16=True, bf16=False) == wider
     assert wider_precision(fp16=False, bf16=True) == "fp32"
+
+
+def test_nothing_is_renamed_if_the_optimizers_state_cannot_be_split(tmp_path):
+    for updates in (10, 30):
+        write(tmp_path / f"checkpoint_1_{updates}.pt", updates)
+    before = sorted(os.listdir(tmp_path))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "orig_argv", ["python", "fairseq-train", "--fp16", "data"])
+        with pytest.raises(ValueError, match="exp_avg does not have the parameters' size"):
+            roll_back(tmp_path, 20, "fp32", "VaswaniAdam", SHAPES[:1] * 2)
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_the_state_of_an_optimizer_with_several_groups_is_kept():
+    moments = {i: {"exp_avg": torch.rand(shape)} for i, shape in enumerate(SHAPES)}
+    state = {"state": moments, "param_groups": [{"params": [0]}, {"params": [1]}]}
+    assert unflattened(state, SHAPES) is state
+    of_its_own_form = {"matrices": state, "vectors": state}
+    assert unflattened(of_its_own_form, SHAPES) is of_its_own_form
+
+
+@pytest.mark.parametrize("optimizer", ["vaswani_adam", "adam", "sgd"])
+def test_parameters_of_the_loss_have_moments_too(tmp_path, optimizer):
+    flags = ("--bf16", "--criterion", "weighted_cross_entropy", "--optimizer", optimizer)
+    trainer, (batch, *_) = build_trainer(tmp_path, *flags)
+    trainer.train_step([batch])
+    shapes = [p.shape for p in trainer.optimizer.fp16_params]
+    state = unflattened(trainer.optimizer.state_dict(), trainer._shapes())
+    (group,) = state["param_groups"]
+    assert len(group["params"]) == len(shapes)
+    for moments in state["state"].values():
+        assert optimizer == "sgd" or moments["exp_avg"].shape == shapes.pop(0)

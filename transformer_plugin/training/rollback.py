@@ -68,20 +68,19 @@ def roll_back(
         shapes: shapes of the trained parameters.
 
     Raises:
-        ValueError: see ``command_in``; nothing has been changed.
+        ValueError: see ``command_in`` and ``unflattened``; nothing has been changed.
     """
     command = command_in(precision, list(sys.orig_argv))
-    good = []
-    for path in folder.glob("checkpoint*.pt"):
-        updates = finished_updates(path)
-        if updates is not None and updates <= last_good_update:
-            good.append((updates, path))
-        elif updates is not None:
-            logger.warning("%s is renamed to %s", path, set_aside(path, "diverged"))
+    counted = [(finished_updates(path), path) for path in folder.glob("checkpoint*.pt")]
+    good = [(n, path) for n, path in counted if n is not None and n <= last_good_update]
+    later = [path for n, path in counted if n is not None and n > last_good_update]
     if good:
         state = load(max(good)[1])
         state["optimizer_history"][-1]["optimizer_name"] = optimizer
         state["last_optimizer_state"] = unflattened(state["last_optimizer_state"], shapes)
+    for path in later:
+        logger.warning("%s is renamed to %s", path, set_aside(path, "diverged"))
+    if good:
         save(state, folder / "checkpoint_last.pt")
     logger.warning(
         "training goes back to %s and resumes in %s",
@@ -97,17 +96,24 @@ def roll_back(
 
 
 def unflattened(optimizer: dict[str, Any], shapes: list[torch.Size]) -> dict[str, Any]:
-    """Adam's state with one entry for each parameter; ``--fp16`` keeps one entry for all."""
-    (group,) = optimizer["param_groups"]
-    if len(group["params"]) == len(shapes):
+    """The optimizer's state with one entry for each parameter. ``--fp16`` keeps one entry for all,
+    and so do other optimizers than ``vaswani_adam`` in bf16; another state is returned as it is.
+
+    Raises:
+        ValueError: the entry does not have the parameters' size.
+    """
+    groups = optimizer.get("param_groups", [])  # an optimizer of the user's own may have none
+    if [len(group["params"]) for group in groups] != [1] or len(shapes) == 1:
         return optimizer
-    (flat,) = optimizer["state"].values()
+    sizes = [shape.numel() for shape in shapes]
     parts = {}
-    for name, value in flat.items():
+    for name, value in next(iter(optimizer["state"].values()), {}).items():
         if torch.is_tensor(value) and value.dim():
-            pieces = value.split([shape.numel() for shape in shapes])
+            if value.numel() != sum(sizes):
+                raise ValueError(f"the optimizer's {name} does not have the parameters' size")
+            pieces = value.split(sizes)
             parts[name] = [p.view(s).clone() for p, s in zip(pieces, shapes, strict=True)]
         else:
             parts[name] = [value] * len(shapes)
     states = {i: {name: part[i] for name, part in parts.items()} for i in range(len(shapes))}
-    return {"state": states, "param_groups": [{**group, "params": list(states)}]}
+    return {"state": states, "param_groups": [{**groups[0], "params": list(states)}]}

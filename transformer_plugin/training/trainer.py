@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -239,7 +240,8 @@ class SafeTrainer(Trainer):
         return plain if precision == "fp32" else FP16Optimizer.__name__
 
     def _shapes(self) -> list[torch.Size]:
-        return [p.shape for p in self.get_model().parameters() if p.requires_grad]
+        both = chain(self.get_model().parameters(), self.get_criterion().parameters())
+        return [p.shape for p in both if p.requires_grad]
 
 
 def _option(task: Any, name: str) -> Any:
