@@ -131,3 +131,21 @@ def test_processes_that_read_no_file_get_the_weights_of_the_first(tmp_path, monk
     assert restore_master_weights(trainer, "of-the-first-process.pt") == {}
     masters = master_weights(trainer.optimizer).values()
     assert masters and all(master.eq(7).all() for master in masters)
+
+
+@pytest.mark.parametrize("optimizer", ["vaswani_adam", "adam"])
+def test_parameters_of_the_loss_are_saved_and_restored_in_float32(tmp_path, optimizer):
+    """Rounded, they gave a resumed run other weights."""
+    flags = ("--bf16", "--criterion", "weighted_cross_entropy", "--optimizer", optimizer)
+    trainer, batches = build_trainer(tmp_path, *flags)
+    for batch in batches[:2]:
+        trainer.train_step([batch])
+    trainer.consolidate_optimizer()
+    trainer.save_checkpoint(str(tmp_path / "x.pt"), {"train_iterator": {"epoch": 1}})
+    resumed, _ = build_trainer(tmp_path, *flags, data=tmp_path / "data")
+    resumed.load_checkpoint(str(tmp_path / "x.pt"))
+    for each in (trainer, resumed):
+        each.train_step([batches[2]])
+    expected, found = (list(master_weights(each.optimizer).values()) for each in (trainer, resumed))
+    assert not expected[-1].equal(expected[-1].bfloat16().float()) and len(expected) == len(found)
+    assert all(map(torch.equal, found, expected))

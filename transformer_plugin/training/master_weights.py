@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fairseq import utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.trainer import Trainer
 from torch import Tensor, nn
@@ -34,17 +35,20 @@ def master_weights(optimizer: Any) -> dict[Tensor, Tensor]:
 
 
 def restore_master_weights(trainer: Trainer, filename: str) -> dict[str, Tensor]:
-    """Copies the weights of a checkpoint, which the model has loaded, to the master weights of all
-    processes.
+    """Copies the weights of a checkpoint, which model and criterion have loaded, to the master
+    weights of all processes.
 
     Returns:
-        In the process that saves, the float32 values of parameters that are not trained.
+        In the process that saves, the float32 values of the model's parameters that are not
+        trained.
     """
     masters = master_weights(trainer.optimizer)
     frozen: dict[str, Tensor] = {}
     if masters and trainer.data_parallel_rank == 0:
-        state = load(filename, mmap=True)["model"]
-        frozen = load_full_state(trainer.get_model(), masters, state)
+        state, criterion = load(filename, mmap=True), trainer.get_criterion()
+        frozen = load_full_state(trainer.get_model(), masters, state["model"])
+        if utils.has_parameters(criterion):
+            load_full_state(criterion, masters, state["criterion"])
     if trainer.data_parallel_world_size > 1:
         for master in masters.values():
             distributed_utils.broadcast(master, 0, trainer.data_parallel_process_group)
@@ -57,6 +61,7 @@ def full_state(
     """``model.state_dict()`` in float32, with the master weights in place of the rounded ones.
 
     Args:
+        model: the model, or a criterion with parameters.
         masters: see ``master_weights``.
         frozen: see ``restore_master_weights``; each is used while the parameter is its rounded
             value.
@@ -78,17 +83,18 @@ def full_state(
 def load_full_state(
     model: nn.Module, masters: Mapping[Tensor, Tensor], state: dict[str, Any]
 ) -> dict[str, Tensor]:
-    """Copies a state dict of ``full_state`` to the master weights. Those that it lacks become what
-    the model has.
+    """Copies a state dict of ``full_state`` to the model's master weights. Those that it lacks
+    become what the model has.
 
     Returns:
         The other parameters in float32, by name.
     """
-    for rounded, master in masters.items():
-        master.copy_(rounded.detach())
-    others: dict[Tensor, Tensor] = {
-        p: p.detach().float() for p in model.parameters() if p not in masters
-    }
+    others: dict[Tensor, Tensor] = {}
+    for rounded in model.parameters():
+        if rounded in masters:
+            masters[rounded].copy_(rounded.detach())
+        else:
+            others[rounded] = rounded.detach().float()
     with _parameters_replaced(model, {**masters, **others}):
         model.load_state_dict(state)
     return {name: others[p] for name, p in model.named_parameters() if p in others}

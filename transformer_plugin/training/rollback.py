@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
+from fairseq.optim import OPTIMIZER_REGISTRY
 
 from ..checkpoints.safe_loading import load
 from ..checkpoints.saving import save
 from .last_good import finished_updates, set_aside
+from .mixed_precision import FP16Optimizer
 from .same_run import resumes
 
 logger = logging.getLogger(__name__)
@@ -26,6 +28,12 @@ def wider_precision(fp16: bool, bf16: bool) -> str | None:
     if fp16 and torch.cuda.is_available() and torch.cuda.is_bf16_supported(False):
         return "bf16"
     return "fp32" if fp16 or bf16 else None
+
+
+def optimizer_class(precision: str, name: str) -> str:
+    """The name of fairseq's class for ``--optimizer NAME``: it refuses checkpoints of others."""
+    plain: str = OPTIMIZER_REGISTRY[name].__name__
+    return plain if precision == "fp32" else FP16Optimizer.__name__
 
 
 def command_in(precision: str, command: list[str]) -> list[str]:

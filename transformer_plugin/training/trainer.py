@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 import torch
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
-from fairseq.optim import OPTIMIZER_REGISTRY
 from fairseq.trainer import Trainer
 from torch import Tensor
 
@@ -27,10 +26,10 @@ from .last_good import resumed_from
 from .loading_errors import explained
 from .malloc import disable_trimming
 from .master_weights import full_state, master_weights, restore_master_weights
-from .mixed_precision import FP16Optimizer, optimizers_for_half_precision
+from .mixed_precision import optimizers_for_half_precision
 from .moving_average import TiedEMA, average_from_weights
 from .numeric_faults import NonFiniteGradientError, NumericFaults, batch_losses
-from .rollback import check_resumes, roll_back, wider_precision
+from .rollback import check_resumes, optimizer_class, roll_back, wider_precision
 from .run_lock import hold_lock
 from .same_run import continues_itself, has_same_loss
 from .task_state import load_task_state
@@ -130,8 +129,10 @@ class SafeTrainer(Trainer):
     def state_dict(self) -> dict[str, Any]:
         """The contents of a checkpoint, with float32 weights if the optimizer has them."""
         state = super().state_dict()
-        if master_weights(self.optimizer):
+        if masters := master_weights(self.optimizer):
             state["model"] = self._full_state()
+            if state["criterion"] is not None:
+                state["criterion"] = full_state(self.get_criterion(), masters, {})
         return state
 
     def _full_state(self) -> dict[str, Any]:
@@ -230,14 +231,10 @@ class SafeTrainer(Trainer):
         logger.warning(advice)
         try:
             check_resumes(self.cfg.checkpoint)
-            roll_back(self._folder, good_update, wider, self._optimizer_in(wider), self._shapes())
+            optimizer = optimizer_class(wider, self.cfg.optimizer._name)
+            roll_back(self._folder, good_update, wider, optimizer, self._shapes())
         except ValueError as error:
             raise SystemExit(f"{advice}. No rollback: {error}") from None
-
-    def _optimizer_in(self, precision: str) -> str:
-        """The name of the optimizer class; fairseq refuses checkpoints of other classes."""
-        plain = OPTIMIZER_REGISTRY[self.cfg.optimizer._name].__name__
-        return plain if precision == "fp32" else FP16Optimizer.__name__
 
     def _shapes(self) -> list[torch.Size]:
         both = chain(self.get_model().parameters(), self.get_criterion().parameters())
