@@ -133,8 +133,6 @@ def _check_layout(state: dict[str, Any]) -> None:
         _expect(name, state.get(name), kind)
     for name, weight in (state.get("model") or {}).items():
         _expect(f"model.{_key(name)}", weight, Tensor, needed=True)
-        if weight.is_complex():
-            raise ValueError(f"model.{_key(name)} holds complex numbers, which no model has")
     for entry in state.get("optimizer_history") or []:
         _expect("optimizer_history", entry, dict, needed=True)
         _expect("optimizer_history.num_updates", entry.get("num_updates"), int)

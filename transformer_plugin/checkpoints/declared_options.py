@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,12 @@ class DeclaredOptions:
 
     Attributes:
         names: the names of all options.
+        own: those of them that neither fairseq nor the plugin declares, but the user.
         wrong: takes options; yields the name of each wrong one and the reason.
     """
 
     names: set[str]
+    own: set[str]
     wrong: Callable[[dict[str, Any]], Iterator[tuple[str, str]]]
 
 
@@ -49,6 +51,7 @@ def _of_dataclass(dataclass: type) -> DeclaredOptions:
     """The fields of a dataclass, with OmegaConf's type check, as in fairseq."""
     declared = OmegaConf.structured(dataclass)
     names = {str(name) for name in declared} - {"_name"}
+    known = {n for base in dataclass.__mro__ if is_known(base) for n in _fields(base)}
 
     def problem(options: dict[str, Any]) -> str | None:
         try:
@@ -64,15 +67,14 @@ def _of_dataclass(dataclass: type) -> DeclaredOptions:
                 if why := problem({name: value}):
                     yield name, why
 
-    return DeclaredOptions(names, wrong)
+    return DeclaredOptions(names, names - known, wrong)
 
 
 @functools.cache
 def _of_arguments(component: type) -> DeclaredOptions:
     """The options that a component without a dataclass adds to the command line."""
-    parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
-    getattr(component, "add_args", lambda parser: None)(parser)
-    actions = {action.dest: action for action in parser._actions}
+    actions = _actions(component)
+    known = {n for base in component.__mro__ if is_known(base) for n in _actions(base)}
 
     def problem(action: argparse.Action, value: Any) -> str | None:
         if action.nargs == 0:  # a switch
@@ -94,4 +96,19 @@ def _of_arguments(component: type) -> DeclaredOptions:
             if value is not None and (why := problem(action, value)):
                 yield name, why
 
-    return DeclaredOptions(set(actions), wrong)
+    return DeclaredOptions(set(actions), actions.keys() - known, wrong)
+
+
+def _actions(component: type) -> dict[str, argparse.Action]:
+    parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
+    getattr(component, "add_args", lambda parser: None)(parser)
+    return {action.dest: action for action in parser._actions}
+
+
+def _fields(kind: type) -> Iterable[str]:
+    return getattr(kind, "__dataclass_fields__", ())
+
+
+def is_known(kind: object) -> bool:
+    """Whether a class is fairseq's or the plugin's, and not the user's own."""
+    return getattr(kind, "__module__", "").startswith(("fairseq.", "transformer_plugin."))

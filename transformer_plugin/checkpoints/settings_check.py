@@ -2,7 +2,8 @@
 
 Values must be plain (text, numbers, lists, dictionaries) and without interpolations. Options that
 fairseq evaluates must be literals. Options of registered components must have the types that the
-components declare. A model must not be larger than its tensors.
+components declare. A model must not be larger than its tensors, which are real numbers unless its
+class is the user's own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any
 from fairseq.registry import REGISTRIES
 
 from .. import components  # noqa: F401  (registers the plugin's components with their options)
-from .declared_options import declared_options
+from ..architectures import built_class
+from .declared_options import declared_options, is_known
 from .evaluated_options import check_evaluated
 from .literals import shortened
 
@@ -52,8 +54,11 @@ def check_settings(state: dict[str, Any]) -> None:
             declared = declared_options(kind, chosen)
             for name, wrong in declared.wrong(options) if declared else ():
                 raise ValueError(f"{place}.{name} = {shortened(options[name])}: {wrong}")
-            if kind == "model":
-                _check_sizes(place, options, model)
+            if kind == "model" and declared:  # nothing is built for other names
+                known = {n: value for n, value in options.items() if n not in declared.own}
+                _check_sizes(place, known, model)
+            if kind == "model" and is_known(built_class(chosen)):
+                _check_real(model)
 
 
 def check_registered(state: dict[str, Any]) -> None:
@@ -142,8 +147,16 @@ def _flat(args: Any) -> Iterator[Chosen]:
             yield kind, "args", chosen, options
 
 
+def _check_real(tensors: dict[str, Any]) -> None:
+    """Checks that no tensor is complex, as in all models of fairseq and the plugin."""
+    for name, tensor in tensors.items():
+        if tensor.is_complex():
+            raise ValueError(f"model: {shortened(name)} holds complex numbers")
+
+
 def _check_sizes(place: str, options: dict[str, Any], tensors: dict[str, Any]) -> None:
-    """Checks that there are at least as many tensors as layers, and a tensor for each width."""
+    """Checks that there are at least as many tensors as layers, and a tensor for each width, which
+    is what the names mean to fairseq and the plugin."""
     widest = max((n for tensor in tensors.values() for n in tensor.shape), default=0)
     for name, value in options.items():
         if not isinstance(value, int) or not isinstance(name, str):
