@@ -73,11 +73,12 @@ def train(data, save_dir, *extra, status=0, **options):
     return run(*training(data, save_dir, *extra), status=status, **options)
 
 
-def generate(data, checkpoint, *extra, status=0):
+def generate(data, checkpoint, *extra, status=0, **options):
     return run(
         *("fairseq-generate", data, *PLUGIN, "--path", checkpoint, "--cpu"),
         *("--remove-bpe", "sentencepiece", *extra),
         status=status,
+        **options,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from numbers import Real
 from types import SimpleNamespace
 from typing import Any
@@ -58,9 +58,7 @@ def check_contents(state: Any, size: int, check_weights: bool = True) -> None:
         if total > size:
             raise ValueError(f"{place} and others hold more than the file's {size:,} bytes")
     _check_layout(state)
-    weights = (state.get("model") or {}) if check_weights else {}
-    broken = [name for name, w in weights.items() if w.is_floating_point() and not _finite(w)]
-    if broken:
+    if broken := not_finite((state.get("model") or {}) if check_weights else {}):
         raise NotFinite(
             f"{len(broken)} tensors hold inf or nan, the first is {broken[0]}: training diverged;"
             " use an earlier checkpoint, and continue with a lower --lr or more --warmup-updates"
@@ -118,6 +116,11 @@ def _check_tensor(place: str, tensor: Tensor) -> None:
             if stride < reach:
                 raise ValueError(f"{place} is an expanded tensor: its elements share memory")
             reach += stride * (length - 1)
+
+
+def not_finite(weights: Mapping[str, Tensor]) -> list[str]:
+    """The names of the tensors that hold inf or nan."""
+    return [name for name, w in weights.items() if w.is_floating_point() and not _finite(w)]
 
 
 def _finite(weight: Tensor) -> bool:

@@ -18,6 +18,7 @@ from ..files import remove_unfinished
 from ..task_config import VaswaniTranslationConfig
 from . import early_stopping, loading_threads, plateau
 from .batch_lengths import prepare_lengths
+from .checkpoint_check import check_finite, check_loads
 from .data_position import DataPosition
 from .divergence import DivergenceDetector
 from .fine_tuning import check_base
@@ -51,6 +52,7 @@ class SafeTrainer(Trainer):
             cfg.dataset.update_epoch_batch_itr = True
         loading_threads.avoid_forks(cfg.dataset, cfg.distributed_training.distributed_world_size)
         super().__init__(cfg, task, *rest)
+        check_finite(self)
         if cfg.common.cpu:
             disable_trimming()
         self._faults = NumericFaults(self._folder, _option(task, "nonfinite_limit"))
@@ -196,7 +198,8 @@ class SafeTrainer(Trainer):
         return log
 
     def begin_epoch(self, epoch: int) -> None:
-        """Begins an epoch, unless training was complete before this process started.
+        """Begins an epoch, if its checkpoints will load, and unless training was complete before
+        this process started.
 
         fairseq would make one more update each time its command is repeated.
         """
@@ -208,6 +211,7 @@ class SafeTrainer(Trainer):
         if early_stopping.has_run_out(patience):
             logger.info("nothing to train: --patience %d has run out", patience)
             raise SystemExit(0)
+        check_loads(self)
         super().begin_epoch(epoch)
 
     @torch.no_grad()
