@@ -60,7 +60,7 @@ def numbers_of(folder, with_kernels):
     task = SimpleNamespace(source_dictionary=words, target_dictionary=words, state_dict=dict)
     sizes = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 64, "d_ff": 128, "num_heads": 4}
     sizes |= {"max_source_positions": 64, "max_target_positions": 64}
-    torch.manual_seed(1)
+    torch.manual_seed(2)
     model = VaswaniTransformer.build_model(VaswaniConfig(**sizes, dropout=0.0), task)
     with torch.no_grad():  # random models are nearly uniform
         for parameter in model.parameters():
@@ -79,7 +79,7 @@ def numbers_of(folder, with_kernels):
         },
         "target": source,
     }
-    sample["net_input"]["prev_output_tokens"][1, 0] = words.eos()
+    sample["net_input"]["prev_output_tokens"][1, [0, 5]] = torch.tensor([words.eos(), words.pad()])
     loss, _size, _log = VaswaniCrossEntropy(task, 0.1, False)(model.train(), sample)
     loss.backward()
     model.requires_grad_(False)  # or its weights would not be packed
