@@ -4,9 +4,13 @@ The loss reads the output projection outside of the model's own forward pass, wh
 take for a parameter without a gradient.
 """
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from fairseq.distributed import ModuleProxyWrapper
+from fairseq_commands import REPO
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
@@ -38,3 +42,34 @@ def test_gradients_are_those_of_the_bare_model(group, build, batch, toy_task, un
     bare, with_ddp = gradients
     for name, gradient in bare.items():
         torch.testing.assert_close(with_ddp[name], gradient, rtol=0, atol=0)
+
+
+SHARDED = """
+import sys
+import torch
+from torch import distributed, nn
+from torch.distributed.fsdp import fully_shard
+import transformer_plugin.kernels
+from transformer_plugin.modules.adam import Adam
+rank, file = int(sys.argv[1]), sys.argv[2]
+distributed.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
+torch.manual_seed(1)
+layer = nn.Linear(1000, 2000, bias=False)  # more numbers than are updated at once
+before = layer.weight.detach().clone()
+mesh = distributed.device_mesh.init_device_mesh("cpu", (2,))
+optimizer = Adam(fully_shard(layer, mesh=mesh).parameters(), lr=0.01)
+layer(torch.randn(4, 1000)).square().sum().backward()
+optimizer.step()
+assert layer.weight.full_tensor().ne(before).float().mean() > 0.99
+distributed.destroy_process_group()
+"""
+
+
+def test_sharded_weights_are_updated(tmp_path):
+    """As by fully_shard: parts of a DTensor are copies of the whole, whose updates were lost."""
+    command = [sys.executable, "-c", SHARDED]
+    both = [
+        subprocess.Popen([*command, str(rank), str(tmp_path / "group")], cwd=REPO)
+        for rank in range(2)
+    ]
+    assert [process.wait(100) for process in both] == [0, 0]

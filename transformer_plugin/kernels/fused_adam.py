@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
 from ..modules.adam import AdamOptions, AdamTensors, adam_update
@@ -27,6 +27,8 @@ def _supports(parameters: list[AdamTensors], options: AdamOptions) -> bool:
         each.weight.dtype in (torch.float32, torch.float64)
         and each.weight.device.type in ("cpu", "cuda")
         and not each.gradient.is_sparse
+        # Parts of a sharded tensor (DTensor) would be copies.
+        and all(type(t) in (Tensor, nn.Parameter) for t in each if t is not None)
         and all(tensor.is_contiguous() for tensor in each if tensor is not None)
         for each in parameters
     )
