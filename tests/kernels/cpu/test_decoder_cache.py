@@ -189,3 +189,21 @@ def test_a_copy_of_a_state_goes_on_alone(build):
         expected = [copied.step(tokens)[0] for tokens in others]
         found = [state.step(tokens)[0] for tokens in others]
     assert_close(found, expected)
+
+
+@pytest.mark.parametrize("kind", ["autocast", "converted"])
+def test_steps_of_another_type_than_the_start(kind, build):
+    """The kernel read its memory with the type of the step."""
+    decoder, memory = build(d_model=64).eval().decoder, torch.randn(5, 64).bfloat16().float()
+    packing, steps = Packing.of_lengths(torch.tensor([2, 3]), 3), torch.randint(5, 8, (3, 2, 1))
+    with torch.no_grad():
+        plain = start_decoding.plain(decoder, memory, packing)
+        if kind == "converted":
+            state = start_decoding(decoder.bfloat16(), memory.bfloat16(), packing)
+            decoder.float()
+        else:
+            state = start_decoding(decoder, memory, packing)
+        for tokens in steps:
+            with torch.autocast("cpu", torch.bfloat16, enabled=kind == "autocast"):
+                found = state.step(tokens)[0].float()
+            assert_close(found, plain.step(tokens)[0], atol=0.05, rtol=0)

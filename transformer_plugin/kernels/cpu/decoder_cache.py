@@ -147,20 +147,20 @@ class TableLayerCache:
     def self_attention(
         self, attention: MultiHeadAttention, projected: Tensor, need_weights: bool
     ) -> tuple[Tensor, None]:
-        """See ``KeyValues``."""
-        self.steps.append(projected.contiguous())
+        """See ``KeyValues``; the cache has one type, whatever the type of this step."""
+        self.steps.append(projected.to(self.memory.dtype).contiguous())
         if len(self.steps) != self._cache.room:
             raise ValueError(ONE_POSITION)
         ancestors = self._cache.ancestors
         if len(projected) != len(ancestors):
             raise ValueError(f"tokens of {len(projected)} sentences, not {len(ancestors)}")
         steps = self.steps[-attention.window - 1 :] if attention.window else self.steps
-        bytes_q = attention.num_heads * attention.d_k * projected.element_size()
+        bytes_q = attention.num_heads * attention.d_k * self.memory.element_size()
         keys = (c_void_p * len(steps))(*(rows.data_ptr() + bytes_q for rows in steps))
         numbers = _Attention(group=1, positions=len(steps), row_stride=projected.size(-1))
         numbers.group_stride, numbers.position_stride = ancestors.size(2), 1
         seen = ancestors[:, :, -len(steps) :]
-        return _attend(attention, steps[-1], numbers, keys, seen), None
+        return _attend(attention, steps[-1], numbers, keys, seen).to(projected.dtype), None
 
     def encoder_attention(
         self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
@@ -169,7 +169,8 @@ class TableLayerCache:
         row = self.memory.size(-1)
         numbers = _Attention(group=queries.size(1), row_stride=row, group_stride=1)
         table = self._memory_keys, self._cache.starts, self._cache.lengths
-        return _attend(attention, queries.contiguous(), numbers, *table), None
+        asked = queries.to(self.memory.dtype).contiguous()
+        return _attend(attention, asked, numbers, *table).to(queries.dtype), None
 
 
 def _attend(
