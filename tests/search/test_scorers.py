@@ -111,3 +111,10 @@ def test_what_is_not_normalised_is_neither_averaged_nor_fused_again():
             scorer.language_model = fused.language_model
         with pytest.raises(ValueError, match="probabilities sum to 1: fuse a language model"):
             list(scorer.step(torch.zeros(2, 3, dtype=torch.int64)))
+
+
+def test_a_language_model_without_weight_changes_nothing():
+    """Also where it says that a word is impossible."""
+    log_p = torch.tensor([0.5, 0.5, 0.0, 0.0, 0.0, 0.0]).log()
+    (found,) = FusedScorer(Uniform(), Unigrams(log_p), 0.0).step(torch.zeros(1, 1).long())
+    torch.testing.assert_close(found.logits, torch.full((1, 6), -math.log(6)))

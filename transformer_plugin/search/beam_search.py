@@ -42,6 +42,7 @@ class Hypothesis:
     log_probs: Tensor
 
 
+@torch.no_grad()
 def beam_search(
     scorer: Scorer,
     max_lengths: Tensor,
@@ -49,7 +50,8 @@ def beam_search(
     prefix: Tensor | None = None,
     first_token: int | None = None,
 ) -> list[list[Hypothesis]]:
-    """The best hypotheses of each sentence, best first.
+    """The best hypotheses of each sentence, best first. Their scores have no gradient: to train
+    with them, compute the log-probabilities of the hypotheses with the model.
 
     Args:
         scorer: a model at the start of B sentences.
@@ -67,7 +69,8 @@ def beam_search(
     shortest = int(max_lengths.min())
     finished = FinishedHypotheses(max_lengths, beam_size, rules.length_penalty, rules.stop_rule)
     rows = torch.arange(batch_size, device=device)  # the sentences still being searched
-    live = torch.zeros(batch_size, 1, device=device)  # one empty hypothesis; k after the first step
+    # One empty hypothesis of each; k after the first step.
+    live = torch.zeros(batch_size, 1, dtype=torch.float32, device=device)
     # Deviation: the authors' release starts from a vector of zeros, not from a learned symbol.
     first = rules.eos if first_token is None else first_token
     tokens = torch.full((batch_size, 1), first, device=device)
@@ -165,7 +168,7 @@ class _History:
         log_probs = totals.diff(dim=2, prepend=torch.zeros_like(totals[..., :1]))
         scores = finished.scores.cpu()
         lengths = torch.where(scores.isfinite(), ends.cpu() + 1, 0)
-        inside = torch.arange(steps) < lengths.unsqueeze(2)
+        inside = torch.arange(steps, device="cpu") < lengths.unsqueeze(2)
         flat = lengths.flatten().tolist()
         with torch.inference_mode(False):  # inference tensors cannot be changed later
             parts = zip(

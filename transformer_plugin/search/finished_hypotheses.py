@@ -40,14 +40,15 @@ class FinishedHypotheses:
         self.by_bound = stop_rule == "bound"
         longest = [n + 1 for n in max_lengths.tolist()]
         limits = sorted(set(longest))
-        penalties = torch.tensor([length_penalty(n) for n in range(1, limits[-1] + 1)])
-        lengths = torch.arange(1, limits[-1] + 1)
-        possible = penalties.where(lengths <= torch.tensor(limits).unsqueeze(1), -math.inf)
+        with torch.device("cpu"):
+            lengths = torch.arange(1, limits[-1] + 1)
+            penalties = torch.tensor([length_penalty(n) for n in lengths.tolist()]).float()
+            possible = penalties.where(lengths <= torch.tensor(limits).unsqueeze(1), -math.inf)
         largest = possible.flip(1).cummax(1).values.flip(1)  # from each length up to each limit
         self.largest_penalties = largest.to(device)
         self.limit = torch.tensor([limits.index(n) for n in longest], device=device)
-        self.scores = torch.full(shape, -math.inf, device=device)
-        self.log_probs = torch.full(shape, -math.inf, device=device)
+        self.scores = torch.full(shape, -math.inf, dtype=torch.float32, device=device)
+        self.log_probs = torch.full(shape, -math.inf, dtype=torch.float32, device=device)
         self.steps = torch.zeros(shape, dtype=torch.int64, device=device)
         self.parents = torch.zeros(shape, dtype=torch.int64, device=device)
 

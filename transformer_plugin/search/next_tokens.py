@@ -24,9 +24,14 @@ class Rules:
         stop_rule: see ``FinishedHypotheses``.
         min_length: minimum hypothesis length without end of sentence.
         unknown_penalty: subtracted from the log-probability of the unknown word.
-        eos, pad, unk: the special symbols.
+        eos, unk: the special symbols.
+        pad: the padding of prefixes, which is never chosen; -1 if the vocabulary has none.
         sampling: how to draw k random hypotheses; None = beam search. Sampling needs the stop rule
             ``first-finished``, with which every draw ends.
+
+    Raises:
+        ValueError: there is no hypothesis, or ``pad`` is ``eos``, which no hypothesis could end
+            with.
     """
 
     beam_size: int
@@ -39,9 +44,15 @@ class Rules:
     unknown_penalty: float = 0.0
     sampling: Sampling | None = None
 
+    def __post_init__(self) -> None:
+        if self.beam_size < 1:
+            raise ValueError(f"beam_size is {self.beam_size}: expected at least 1")
+        if self.pad == self.eos:
+            raise ValueError("pad is eos: give another symbol, or -1 if the vocabulary has none")
+
     def biases(self, step: int) -> dict[int, float]:
         """Biases of the log-probabilities of some tokens at a step, counted from 0."""
-        biases = {self.pad: -math.inf}
+        biases = {} if self.pad < 0 else {self.pad: -math.inf}
         if self.unknown_penalty:
             biases[self.unk] = -self.unknown_penalty
         if step < self.min_length:

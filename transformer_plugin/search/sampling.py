@@ -13,7 +13,7 @@ class Sampling:
     """Which tokens may be drawn; all by default.
 
     Attributes:
-        top_k: draw from the k likeliest.
+        top_k: draw from the k likeliest; ignored if ``top_p`` is given, as in fairseq.
         top_p: draw from the fewest whose probabilities add up to p (Holtzman et al. 2020).
     """
 

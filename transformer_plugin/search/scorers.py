@@ -66,6 +66,9 @@ class ModelScorer:
         packing: its layout.
         num_hypotheses: k, for each sentence.
         temperature: divides the logits.
+
+    Raises:
+        ValueError: the temperature is not above 0.
     """
 
     def __init__(
@@ -76,6 +79,8 @@ class ModelScorer:
         num_hypotheses: int,
         temperature: float = 1.0,
     ) -> None:
+        if not temperature > 0:
+            raise ValueError(f"temperature is {temperature}: expected a number above 0")
         self.state = start_decoding(decoder, memory, packing, num_hypotheses)
         self.project, self.temperature = decoder.output_layer, temperature
 
@@ -162,7 +167,9 @@ class FusedScorer:
 
     def step(self, tokens: Tensor) -> Iterator[Scores]:
         """See ``Scorer``."""
-        added = self.language_model.step(tokens) * self.weight
+        added = self.language_model.step(tokens)
+        # Not times 0, which makes NaN of the minus infinity of an impossible word.
+        added = added * self.weight if self.weight else torch.zeros_like(added)
         for rows, logits, _ in map(_normalised, self.scorer.step(tokens)):
             fused = log_probabilities(logits).add_(added[rows])
             yield Scores(rows, fused, fused.logsumexp(dim=1))
