@@ -5,6 +5,7 @@ import torch
 
 from transformer_plugin.modules.key_values import WholeSentences
 from transformer_plugin.modules.layers import DecoderLayer, EncoderLayer, LayerShape
+from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.modules.packing import remove_padding
 
 SHAPE = LayerShape(d_model=32, d_ff=64, num_heads=4, dropout=0.0)
@@ -32,3 +33,12 @@ def test_one_graph_with_the_same_results_and_gradients(kind):
         torch.compiler.reset()
     for mine, theirs in zip(*found, strict=True):
         torch.testing.assert_close(mine, theirs)
+
+
+@pytest.mark.parametrize("kind", [EncoderLayer, MultiHeadAttention])
+def test_layers_without_padding_are_exported(kind):
+    layer = (EncoderLayer(SHAPE) if kind is EncoderLayer else MultiHeadAttention(32, 4)).eval()
+    x = torch.randn(3, 7, 32)
+    found = torch.export.export(layer, (x,)).module()(x)
+    torch.testing.assert_close(found, layer(x))
+    assert layer.to("meta")(x.to("meta"))[0].shape == x.shape

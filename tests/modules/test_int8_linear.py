@@ -49,3 +49,7 @@ def test_it_is_a_rounding_of_the_map():
     assert not found.equal(exact)
     assert (found - exact).abs().max() < 0.03 * exact.abs().max()
     assert Int8Linear(layer)(x.bfloat16()).dtype == torch.bfloat16
+
+
+def test_no_rows_are_no_rows():
+    assert Int8Linear(nn.Linear(6, 4))(torch.empty(0, 6)).shape == (0, 4)

@@ -4,11 +4,13 @@ import pytest
 import torch
 from torch import nn
 
+from transformer_plugin.modules.encoder import Encoder
 from transformer_plugin.modules.initialisation import initialise
 from transformer_plugin.modules.key_values import WholeSentences
 from transformer_plugin.modules.layers import DecoderLayer, EncoderLayer, LayerShape
 from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.modules.packing import Packing
+from transformer_plugin.modules.positional_encoding import SinusoidalPositionalEncoding
 from transformer_plugin.modules.transformer import Transformer
 
 B, S, T, D, H, WORDS, PAD = 3, 7, 5, 32, 4, 20, 0
@@ -99,3 +101,9 @@ def test_projections_without_biases_are_initialised(scheme):
     projections = (p for p in model.encoder.layers.parameters() if p.dim() == 2)
     assert all(p.any() for p in projections) == (scheme == "paper")  # fairseq's leaves torch's
     assert model(torch.tensor([[3, 4]]), torch.tensor([[1]])).isfinite().all()
+
+
+def test_an_embedding_without_padding_is_refused():
+    """At the first batch, its error was of a comparison with None."""
+    with pytest.raises(ValueError, match="the embedding has no padding_idx"):
+        Encoder(nn.Embedding(WORDS, D), SinusoidalPositionalEncoding(D), SHAPE, 1)

@@ -55,14 +55,19 @@ def attention_weights(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
     Returns:
         ``[B, H, T, S]``, each row a distribution over the visible keys; zeros for a query that
         sees no key.
+
+    Raises:
+        TypeError: ``allowed`` holds integers.
     """
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     if allowed is None:
         return scores.softmax(dim=-1)
     if allowed.dtype == torch.bool:
         scores = scores.masked_fill(~allowed, -math.inf)
-    else:
+    elif allowed.is_floating_point():
         scores = scores + allowed
+    else:
+        raise TypeError(f"allowed is {allowed.dtype}: give allowed.bool()")
     sees_nothing = scores.isneginf().all(dim=-1, keepdim=True)
     return scores.masked_fill(sees_nothing, 0.0).softmax(dim=-1).masked_fill(sees_nothing, 0.0)
 

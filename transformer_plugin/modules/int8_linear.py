@@ -51,7 +51,7 @@ def quantise(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         point, the quantised 0.
     """
     x = x.float()
-    low, high = x.aminmax()
+    low, high = (x if x.numel() else x.new_zeros(1)).aminmax()
     low, high = low.clamp(max=0.0), high.clamp(min=0.0)
     scale = ((high - low) / _LEVELS).clamp_min(_SMALLEST)
     inverse = 1 / scale

@@ -28,7 +28,8 @@ class MultiHeadAttention(nn.Module):
         window: greatest distance of the positions that self-attention sees; 0 = unlimited.
 
     Raises:
-        ValueError: D is not a multiple of H, and d_k or d_v is not given.
+        ValueError: D is not a multiple of H, and d_k or d_v is not given; or the window is
+            negative.
     """
 
     def __init__(
@@ -47,6 +48,8 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(
                 f"d_model {d_model} is not divisible by num_heads {num_heads}: give d_k and d_v"
             )
+        if window < 0:
+            raise ValueError(f"window {window}: give the greatest distance, or 0 for no limit")
         self.num_heads = num_heads
         self.d_k, self.d_v = d_k or d_model // num_heads, d_v or d_model // num_heads
         self.dropout = dropout

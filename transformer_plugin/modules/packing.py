@@ -116,8 +116,10 @@ def remove_padding(x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tenso
         TypeError: the mask is not boolean; ``~`` and indices mean something else for numbers.
     """
     if padding_mask is None:
-        lengths = torch.full((x.size(0),), x.size(1), device=x.device)
-        return x.flatten(0, 1), Packing.of_lengths(lengths, x.size(1))
+        batch_size, length = x.shape[:2]
+        lengths = torch.full((batch_size,), length, device=x.device)
+        places = torch.arange(length, device=x.device).repeat(batch_size)
+        return x.flatten(0, 1), Packing(batch_size, length, lengths, places, None, None)
     if padding_mask.dtype != torch.bool:
         raise TypeError(f"padding_mask is {padding_mask.dtype}: give padding_mask.bool()")
     real = ~padding_mask

@@ -27,6 +27,9 @@ class Stack(nn.Module):
         embed_positions: positional encoding.
         shape: hyperparameters of a layer.
         base: arguments of a subclass's second base class (fairseq's).
+
+    Raises:
+        ValueError: the embedding has no ``padding_idx``.
     """
 
     layers: Any  # nn.ModuleList, of EncoderLayer or DecoderLayer
@@ -36,7 +39,9 @@ class Stack(nn.Module):
         self, embed_tokens: nn.Embedding, embed_positions: nn.Module, shape: LayerShape, **base: Any
     ) -> None:
         super().__init__(**base)
-        self.padding_idx: int = embed_tokens.padding_idx  # type: ignore[assignment]
+        if embed_tokens.padding_idx is None:
+            raise ValueError("the embedding has no padding_idx: give one, even if it is never used")
+        self.padding_idx = embed_tokens.padding_idx
         self.embed_tokens = embed_tokens
         self.embed_positions = embed_positions
         self.dropout = shape.dropout
