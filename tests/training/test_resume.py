@@ -168,3 +168,11 @@ def test_an_interval_checkpoint_for_every_interval(toy, tmp_path, whole):
     average = ("transformer-plugin", "average", "--last", 3, "--by", "updates")
     done = run(*average, "--checkpoints", tmp_path, "--output", tmp_path / "averaged.pt")
     assert f"mean of 3 checkpoints ({', '.join(files)}): " in done.stdout
+
+
+def test_no_update_is_made_after_stop_time_hours(toy, tmp_path):
+    flags = ("--stop-time-hours", 1e-9)
+    train(toy, tmp_path, 1, *flags)
+    assert updates(tmp_path) == 1
+    assert "nothing to train: --stop-time-hours 1e-09" in train(toy, tmp_path, 1, *flags)
+    assert updates(tmp_path) == 1

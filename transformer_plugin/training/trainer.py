@@ -19,6 +19,7 @@ from ..task_config import VaswaniTranslationConfig
 from . import early_stopping, loading_threads, plateau
 from .batch_lengths import prepare_lengths
 from .checkpoint_check import check_finite, check_loads
+from .completed import reached_limit
 from .data_position import DataPosition
 from .divergence import DivergenceDetector
 from .fine_tuning import check_base
@@ -199,17 +200,9 @@ class SafeTrainer(Trainer):
 
     def begin_epoch(self, epoch: int) -> None:
         """Begins an epoch, if its checkpoints will load, and unless training was complete before
-        this process started.
-
-        fairseq would make one more update each time its command is repeated.
-        """
-        most = self.cfg.optimization.max_update
-        if 0 < most <= self.get_num_updates():
-            logger.info("nothing to train: --max-update %d is reached", most)
-            raise SystemExit(0)
-        patience = self.cfg.checkpoint.patience
-        if early_stopping.has_run_out(patience):
-            logger.info("nothing to train: --patience %d has run out", patience)
+        this process started."""
+        if limit := reached_limit(self):
+            logger.info("nothing to train: %s", limit)
             raise SystemExit(0)
         check_loads(self)
         super().begin_epoch(epoch)
