@@ -1,5 +1,6 @@
 """What a run takes from a checkpoint beside the weights depends on whether it saved it itself."""
 
+import logging
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from trainers import build_trainer
 
 from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.training import early_stopping
-from transformer_plugin.training.same_run import resumes
+from transformer_plugin.training.same_run import continues_itself, resumes
 
 PATIENCE = 60
 FLAGS = ("--divergence-updates", PATIENCE)
@@ -180,3 +181,22 @@ def test_patience_starts_again_with_the_meters(old, monkeypatch, flags, kept):
     monkeypatch.setattr(early_stopping, "_counts", {})
     continued(old, *flags)
     assert early_stopping.has_run_out(2) == kept
+
+
+def test_the_counts_go_on_in_the_same_folder_alone(tmp_path, monkeypatch, caplog):
+    """However it is spelled; and the log says why they start again in another."""
+    caplog.set_level(logging.INFO)
+    monkeypatch.chdir(tmp_path)
+    trainer, _ = build_trainer(tmp_path / "old", "--save-dir", "run")
+    settings = trainer.cfg.checkpoint
+    settings.no_save = False
+    checkpoint_utils.save_checkpoint(settings, trainer, EPOCH_1, 3.0)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for folder in (tmp_path / "run", "../run"):
+        settings.save_dir = str(folder)
+        assert continues_itself(f"{folder}/checkpoint_last.pt", settings)
+    assert "start again" not in caplog.text
+    settings.save_dir = str(shutil.move(tmp_path / "run", tmp_path / "moved"))
+    assert not continues_itself(last(trainer), settings)
+    assert f"start again: {last(trainer)} was saved in {tmp_path / 'run'}, and" in caplog.text

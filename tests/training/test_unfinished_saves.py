@@ -32,7 +32,7 @@ def write(tmp_path, state):
     """write(name, updates) writes a checkpoint; each is newer than the one before."""
 
     def write_checkpoint(name, updates, save_dir=tmp_path, optimizer=True):
-        state["cfg"]["checkpoint"]["save_dir"] = str(save_dir)
+        state["extra_state"]["save_dir"] = str(save_dir)
         state["optimizer_history"][-1]["num_updates"] = updates
         path, without = tmp_path / name, {} if optimizer else {"last_optimizer_state": None}
         torch.save(state | without, path)

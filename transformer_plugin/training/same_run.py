@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from omegaconf import OmegaConf
 
 from ..checkpoints.safe_loading import load_header
 
+logger = logging.getLogger(__name__)
 _SETTING_THE_LOSS = ("model", "criterion")  # sections with dropout and label smoothing
 
 
@@ -29,15 +31,32 @@ def continues_itself(path: str, settings: Any) -> bool:
         path: the checkpoint's path.
         settings: as in ``resumes``.
     """
-    is_here = Path(path).parent.resolve() == Path(settings.save_dir).resolve()
-    return is_here and was_saved_here(Path(path)) and not settings.reset_dataloader
+    here = Path(settings.save_dir).resolve()
+    if Path(path).parent.resolve() != here or settings.reset_dataloader:
+        return False
+    saved_in = _save_dir(Path(path))
+    if saved_in.resolve() != here and saved_in.is_absolute():
+        logger.info(
+            "the counts of --patience and --divergence-updates start again: %s was saved in %s,"
+            " and moved or copied since",
+            path,
+            saved_in,
+        )
+    return saved_in.resolve() == here
 
 
 def was_saved_here(path: Path) -> bool:
     """Whether the run that saved a checkpoint has its folder for ``--save-dir``; it may be a copy
     of another run's."""
-    settings = (load_header(path).get("cfg") or {}).get("checkpoint") or {}
-    return Path(settings.get("save_dir") or "").resolve() == path.parent.resolve()
+    return _save_dir(path).resolve() == path.parent.resolve()
+
+
+def _save_dir(path: Path) -> Path:
+    """The folder of the run that saved a checkpoint. The settings alone have what its command said,
+    which may be relative to another working directory."""
+    header = load_header(path)
+    in_settings = ((header.get("cfg") or {}).get("checkpoint") or {}).get("save_dir")
+    return Path((header.get("extra_state") or {}).get("save_dir") or in_settings or "")
 
 
 def has_same_loss(path: str, cfg: Any) -> bool:

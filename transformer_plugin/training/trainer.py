@@ -124,6 +124,7 @@ class SafeTrainer(Trainer):
             "early_stopping": early_stopping.counts(self.cfg.checkpoint.best_checkpoint_metric),
             "divergence": self._divergence.state_dict(),
             "num_bad_epochs": plateau.num_bad_epochs(self.lr_scheduler),
+            "save_dir": str(self._folder.resolve()),
         }
         if "train_iterator" in extra_state:
             more["train_iterator"] = extra_state["train_iterator"] | self._position.state()
