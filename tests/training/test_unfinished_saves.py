@@ -1,4 +1,4 @@
-"""A save whose copy to checkpoint_last.pt failed: the run resumes from the newer file."""
+"""A checkpoint_last.pt that is not the newest, as its copy failed."""
 
 import os
 import shutil
@@ -6,10 +6,12 @@ import time
 
 import pytest
 import torch
+from fairseq.dataclass.configs import CheckpointConfig
 from fairseq_commands import last_line, train
+from omegaconf import OmegaConf
 from trainers import write_synthetic
 
-from transformer_plugin.training.last_good import newest_good
+from transformer_plugin.training.last_good import newest_good, resumed_from
 
 FLAGS = ("--max-update", 8, "--save-interval-updates", 2)
 
@@ -30,9 +32,12 @@ def state(data, tmp_path_factory):
 @pytest.fixture
 def write(tmp_path, state):
     """write(name, updates) writes a checkpoint; each is newer than the one before."""
+    before = state["extra_state"]
 
-    def write_checkpoint(name, updates, save_dir=tmp_path, optimizer=True):
-        state["extra_state"]["save_dir"] = str(save_dir)
+    def write_checkpoint(name, updates, save_dir=tmp_path, optimizer=True, epoch=None, **scores):
+        place = {"epoch": epoch or updates // 10, "iterations_in_epoch": updates % 10}
+        own = {"save_dir": str(save_dir), "train_iterator": place}
+        state["extra_state"] = before | own | scores
         state["optimizer_history"][-1]["num_updates"] = updates
         path, without = tmp_path / name, {} if optimizer else {"last_optimizer_state": None}
         torch.save(state | without, path)
@@ -105,3 +110,21 @@ def test_training_resumes_from_it(data, tmp_path):
     base = shutil.copy(folder / "checkpoint_1_2.pt", tmp_path / "base.pt")
     done = train(data, folder, *FLAGS, "--finetune-from-model", base, status=1)
     assert "missing, but the run has saved checkpoint_1_8.pt: copy it" in last_line(done)
+
+
+def settings(folder, **options):
+    return OmegaConf.structured(CheckpointConfig(save_dir=str(folder), **options))
+
+
+@pytest.mark.parametrize("val_loss, best", [(2.0, 2.0), (2.5, 2.0), (None, None)])
+def test_a_best_model_that_was_not_copied_is_copied(tmp_path, write, val_loss, best):
+    last, file = write("checkpoint_last.pt", 20), tmp_path / "checkpoint_best.pt"
+    write(file.name, 10)
+    before = file.read_bytes()
+    newer = write("checkpoint3.pt", 30, val_loss=val_loss, best=best)
+    for path in (tmp_path / "checkpoint_best.pt", last):
+        assert resumed_from(last, settings(tmp_path, no_save=True)) == newer
+        assert path.read_bytes() != newer.read_bytes()
+    assert resumed_from(last, settings(tmp_path)) == newer
+    assert file.read_bytes() == (newer.read_bytes() if val_loss == 2.0 else before)
+    assert last.read_bytes() == newer.read_bytes()

@@ -14,7 +14,7 @@ from typing import Any
 from ..checkpoint_error import CheckpointError, DamagedCheckpoint
 from ..checkpoints.last_checkpoints import is_numbered
 from ..checkpoints.num_updates import num_updates
-from ..checkpoints.safe_loading import damaged_part, load
+from ..checkpoints.safe_loading import damaged_part, load, load_header
 from ..checkpoints.saving import copy
 from .same_run import resumes, was_saved_here
 
@@ -22,8 +22,9 @@ logger = logging.getLogger(__name__)
 
 
 def resumed_from(last: Path, settings: Any) -> Path:
-    """The ``newest_good`` checkpoint, of which ``last`` becomes a copy unless the disk is full: a
-    run that has nothing left to train would not write it.
+    """The ``newest_good`` checkpoint. Unless the disk is full, it is copied to ``last``, which a
+    run that has nothing left to train would not write, and to ``checkpoint_best.pt`` if it is the
+    best one: the save that failed has not done so.
 
     Args:
         settings: the section ``checkpoint`` of the command's settings.
@@ -32,8 +33,12 @@ def resumed_from(last: Path, settings: Any) -> Path:
         CheckpointError: see ``newest_good``.
     """
     good = newest_good(last, resumes(settings), settings.finetune_from_model)
-    if good != last and not settings.no_save:
+    if settings.no_save:
+        return good
+    if good != last:
         with contextlib.suppress(OSError):
+            if _is_best(good):
+                copy(good, last.with_name("checkpoint_best.pt"))
             copy(good, last)
     return good
 
@@ -95,6 +100,12 @@ def saved_after(last: Path) -> tuple[int, Path] | None:
     newer = [(n, path) for n, path in counted if n is not None and n > done]
     own = (each for each in sorted(newer, reverse=True) if was_saved_here(each[1]))
     return next((each for each in own if not _set_aside_if_broken(each[1])), None)
+
+
+def _is_best(path: Path) -> bool:
+    """Whether no earlier checkpoint of the run had a better score in validation."""
+    state = load_header(path).get("extra_state") or {}
+    return state.get("val_loss") is not None and state["val_loss"] == state.get("best")
 
 
 def finished_updates(path: Path, check_weights: bool = True) -> int | None:
