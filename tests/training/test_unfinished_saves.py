@@ -1,4 +1,4 @@
-"""A checkpoint_last.pt that is not the newest, as its copy failed."""
+"""A checkpoint_last.pt that is not the newest, as its copy failed or somebody went back to it."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ import time
 import pytest
 import torch
 from fairseq.dataclass.configs import CheckpointConfig
-from fairseq_commands import last_line, train
+from fairseq_commands import last_line, run, train, training
 from omegaconf import OmegaConf
 from trainers import write_synthetic
 
@@ -128,3 +128,41 @@ def test_a_best_model_that_was_not_copied_is_copied(tmp_path, write, val_loss, b
     assert resumed_from(last, settings(tmp_path)) == newer
     assert file.read_bytes() == (newer.read_bytes() if val_loss == 2.0 else before)
     assert last.read_bytes() == newer.read_bytes()
+
+
+def test_what_somebody_went_back_from_is_set_aside(tmp_path, write, caplog):
+    """And nothing else: no other run's, no average, none of fewer updates or of an earlier epoch
+    (--reset-optimizer starts the count of updates again)."""
+    names = ["checkpoint3.pt", "checkpoint_4_41.pt"]
+    write("checkpoint2.pt", 20)
+    for name, updates in zip(names, (30, 41), strict=True):
+        write(name, updates)
+    write("checkpoint1.pt", 90, epoch=1)
+    write("checkpoint5.pt", 50, save_dir=tmp_path / "other")
+    write("checkpoint6.pt", 60, optimizer=False)
+    write("checkpoint_best.pt", 70)
+    last = write("checkpoint_last.pt", 20)
+    for options in ({"no_save": True}, {"reset_optimizer": True}):
+        assert resumed_from(last, settings(tmp_path, **options)) == last
+    assert not list(tmp_path.glob("*.abandoned"))
+    os.utime(last, (0, 0))  # copied with its old time
+    assert resumed_from(last, settings(tmp_path)) == last
+    aside = sorted(path.name for path in tmp_path.glob("*.abandoned"))
+    assert aside == [f"{name}.abandoned" for name in names]
+    assert len(list(tmp_path.glob("*.pt"))) == 6 and "goes back to update 20" in caplog.text
+
+
+def test_an_average_is_of_the_training_that_goes_on(data, tmp_path):
+    folder = tmp_path / "run"
+
+    def train_epochs(number):
+        command = training(data, folder, "--max-update", 0, "--max-epoch", number)
+        command.remove("--no-epoch-checkpoints")
+        run(*command, "--keep-last-epochs", 4)
+
+    train_epochs(4)
+    shutil.copy(folder / "checkpoint2.pt", folder / "checkpoint_last.pt")
+    train_epochs(3)
+    average = ("transformer-plugin", "average", "--last", 2, "--by", "epochs")
+    done = run(*average, "--checkpoints", folder, "--output", folder / "averaged.pt")
+    assert "mean of 2 checkpoints (checkpoint2.pt, checkpoint3.pt)" in done.stdout

@@ -24,7 +24,8 @@ logger = logging.getLogger(__name__)
 def resumed_from(last: Path, settings: Any) -> Path:
     """The ``newest_good`` checkpoint. Unless the disk is full, it is copied to ``last``, which a
     run that has nothing left to train would not write, and to ``checkpoint_best.pt`` if it is the
-    best one: the save that failed has not done so.
+    best one: the save that failed has not done so. If it is ``last``, abandoned checkpoints are set
+    aside.
 
     Args:
         settings: the section ``checkpoint`` of the command's settings.
@@ -40,6 +41,8 @@ def resumed_from(last: Path, settings: Any) -> Path:
             if _is_best(good):
                 copy(good, last.with_name("checkpoint_best.pt"))
             copy(good, last)
+    elif resumes(settings):
+        _set_aside_abandoned(last)
     return good
 
 
@@ -92,14 +95,47 @@ def saved_after(last: Path) -> tuple[int, Path] | None:
         saved = finished_updates(last, check_weights=False)
         if saved is None:
             return None
-        at = last.lstat()  # a file that is moved or copied with its old time has a new ctime
-        written, done = max(at.st_mtime_ns, at.st_ctime_ns), saved
-    named = (p for p in last.parent.glob("checkpoint*.pt") if is_numbered(p.name))
-    later = [path for path in named if path.stat().st_mtime_ns > written]
+        written, done = _written(last), saved
+    later = [path for path in _numbered(last.parent) if path.stat().st_mtime_ns > written]
     counted = [(finished_updates(path, check_weights=False), path) for path in later]
     newer = [(n, path) for n, path in counted if n is not None and n > done]
     own = (each for each in sorted(newer, reverse=True) if was_saved_here(each[1]))
     return next((each for each in own if not _set_aside_if_broken(each[1])), None)
+
+
+def _set_aside_abandoned(last: Path) -> None:
+    """Renames the run's numbered checkpoints that are older than ``last`` and further in updates
+    and in the data, because somebody went back to an earlier one. As the highest numbers they would
+    be averaged, and --keep-last-epochs would remove new checkpoints instead."""
+    done = finished_updates(last, check_weights=False) if last.exists() else None
+    if done is None or not was_saved_here(last):
+        return
+    written, place = _written(last), _place(last)
+    older = [path for path in _numbered(last.parent) if path.stat().st_mtime_ns <= written]
+    for path in older:
+        updates = finished_updates(path, check_weights=False)
+        further = updates is not None and updates > done and _place(path) > place
+        if further and was_saved_here(path):
+            logger.warning(
+                "%s, of update %s, is renamed to %s: %s goes back to update %d",
+                *(path, updates, set_aside(path, "abandoned"), last.name, done),
+            )
+
+
+def _numbered(folder: Path) -> list[Path]:
+    return [path for path in folder.glob("checkpoint*.pt") if is_numbered(path.name)]
+
+
+def _written(path: Path) -> int:
+    """A file that is moved or copied with its old time has a new ctime."""
+    status = path.lstat()
+    return max(status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _place(path: Path) -> tuple[int, int]:
+    """The epoch, and the number of its batches, after which a checkpoint was saved."""
+    place = (load_header(path).get("extra_state") or {}).get("train_iterator") or {}
+    return place.get("epoch", 0), place.get("iterations_in_epoch", 0)
 
 
 def _is_best(path: Path) -> bool:
