@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -31,6 +32,19 @@ def test_bad_batch_is_named_and_left_out(toy, tmp_path):
     state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=False)
     assert all(torch.isfinite(tensor).all() for tensor in state["model"].values())
     assert state["optimizer_history"][-1]["num_updates"] == 20
+
+
+def test_a_skipped_update_does_not_save_once_more(toy, tmp_path):
+    """Nor the first update after a resume: --patience would count these validations."""
+    done = faulty(toy, tmp_path / "whole", "--save-interval-updates", 1)
+    saved = re.findall(r"Saved checkpoint .*? @ (\d+) updates", done.stdout)
+    assert len(saved) == len(set(saved)) == 20
+    row = (tmp_path / "whole/numeric_faults.jsonl").open().readline()
+    before = json.loads(row)["update"] - 1
+    flags = ("--save-interval-updates", before)
+    faulty(toy, tmp_path / "resumed", *flags, "--max-update", before)
+    done = faulty(toy, tmp_path / "resumed", *flags)
+    assert "(1 of at most 10)" in done.stdout and f"@ {before} updates, score" not in done.stdout
 
 
 def test_too_many_bad_batches_stop_training(toy, tmp_path):

@@ -45,7 +45,7 @@ def test_what_is_saved(monkeypatch, caplog, options, saved):
     monkeypatch.setattr(protection, "requested", lambda device: "SIGTERM")
     monkeypatch.setattr(checkpoint_utils, "save_checkpoint", lambda *_: None)
     cfg = SimpleNamespace(checkpoint=CheckpointConfig(save_dir="runs", **options))
-    trainer = SimpleNamespace(device="cpu", get_num_updates=lambda: 4)
+    trainer = SimpleNamespace(device="cpu", get_num_updates=lambda: 4, update=4)
     within_epoch = SimpleNamespace(end_of_epoch=lambda: False)
     save = protection._stopping_on_signals(lambda *_: ([None], False))
     with pytest.raises(SystemExit, match="85"):
@@ -81,7 +81,7 @@ def test_no_process_ends_before_all_have_saved(job, monkeypatch):
     monkeypatch.setattr(checkpoint_utils, "save_checkpoint", lambda *_: events.append("saved"))
     monkeypatch.setattr(distributed, "all_reduce", lambda _: events.append("waited"))
     cfg = SimpleNamespace(checkpoint=CheckpointConfig(save_dir="runs"))
-    trainer = SimpleNamespace(device=torch.device("cpu"), get_num_updates=lambda: 4)
+    trainer = SimpleNamespace(device=torch.device("cpu"), get_num_updates=lambda: 4, update=4)
     within_epoch = SimpleNamespace(end_of_epoch=lambda: False)
     with pytest.raises(SystemExit):
         protection._stopping_on_signals(lambda *_: ([None], False))(

@@ -48,11 +48,23 @@ def _protect(train: ModuleType) -> None:
 
 def _stopping_on_signals(validate_and_save: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps the function that fairseq calls after each update: if a signal was received, it saves a
-    checkpoint and ends the process."""
+    checkpoint and ends the process. After a skipped update within an epoch there is nothing new to
+    validate and save; fairseq would do so again if the update before it ended an interval."""
 
     @functools.wraps(validate_and_save)
-    def wrapper(cfg: Any, trainer: Trainer, task: Any, epoch_itr: Any, *rest: Any) -> Any:
-        losses, should_stop = validate_and_save(cfg, trainer, task, epoch_itr, *rest)
+    def wrapper(
+        cfg: Any,
+        trainer: SafeTrainer,
+        task: Any,
+        epoch_itr: Any,
+        valid_subsets: list[str],
+        end_of_epoch: bool,
+    ) -> Any:
+        losses, should_stop = [None], False
+        if end_of_epoch or trainer.get_num_updates() == trainer.update:
+            losses, should_stop = validate_and_save(
+                cfg, trainer, task, epoch_itr, valid_subsets, end_of_epoch
+            )
         signal = requested(trainer.device)
         if signal and not should_stop:
             if epoch_itr.end_of_epoch():

@@ -57,6 +57,7 @@ class SafeTrainer(Trainer):
         if cfg.common.cpu:
             disable_trimming()
         self._faults = NumericFaults(self._folder, _option(task, "nonfinite_limit"))
+        self.update = 0  # which train_step has made, or skipped
         self._logged_update_size = False
         self._frozen: dict[str, Tensor] = {}
         self._position = DataPosition(self.data_parallel_world_size)
@@ -179,7 +180,7 @@ class SafeTrainer(Trainer):
         Raises:
             SystemExit: too many updates were skipped, or training has diverged.
         """
-        update = self.get_num_updates() + 1
+        update = self.update = self.get_num_updates() + 1
         # fairseq does not count the sentences of a process whose last batch is empty.
         samples = [sample for sample in samples if sample] or samples[:1]
         raise_oom |= self.data_parallel_world_size > 1  # fairseq would go on with wrong gradients
