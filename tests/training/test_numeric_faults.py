@@ -10,6 +10,7 @@ import torch
 from fairseq.trainer import Trainer
 from fairseq_commands import REPO, last_line, train
 
+from transformer_plugin.training import numeric_faults
 from transformer_plugin.training.divergence import RISE, WINDOW, DivergenceDetector
 from transformer_plugin.training.numeric_faults import NumericFaults
 from transformer_plugin.training.rollback import command_in, unflattened, wider_precision
@@ -67,6 +68,25 @@ def test_as_many_updates_are_skipped_as_the_limit_says(tmp_path):
         *[(4, 0, "inf", [1, 2]), (4, 0, 0.5, [5])],
         (9, 1, "nan", [7]),
     ]
+
+
+@pytest.mark.parametrize("loss, elsewhere, said", [
+    (math.nan, True, "the loss of a batch is not finite (sentences 7)"),
+    (0.5, True, ""),
+    (0.5, False, "the gradient is not finite, though the loss of each of its batches is"),
+])  # fmt: skip
+def test_a_process_without_a_bad_batch_is_silent(
+    tmp_path, monkeypatch, caplog, loss, elsewhere, said
+):
+    """Unless no process has one: the gradient is the sum over all processes."""
+    monkeypatch.setattr(numeric_faults, "in_any_process", lambda flag, device: flag or elsewhere)
+    faults = NumericFaults(tmp_path, limit=1)
+    faults.add(3, 0, [([7], loss)])
+    assert said in caplog.text and bool(said) == bool(caplog.text)
+    with pytest.raises(
+        SystemExit, match=(said and re.escape(said)) or "a batch of another process"
+    ):
+        faults.add(4, 0, [([7], loss)])
 
 
 def test_loss_that_rises_for_good():

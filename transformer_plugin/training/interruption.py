@@ -8,7 +8,8 @@ import threading
 from types import FrameType
 
 import torch
-from torch import distributed
+
+from .collectives import in_any_process
 
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 _OF_TERMINALS = (signal.SIGINT, signal.SIGHUP)
@@ -42,16 +43,6 @@ def requested(device: torch.device) -> str | None:
     """
     name = _received.name if _received else None
     name = "Ctrl-C" if name == "SIGINT" else name
-    if not (distributed.is_initialized() and distributed.get_world_size() > 1):
-        return name
-    count = torch.tensor([1 if name else 0], device=device)
-    distributed.all_reduce(count)
-    return name or ("a signal to another process of the job" if count.item() else None)
-
-
-def wait_for_all(device: torch.device) -> None:
-    """Returns when every process of the job has called it."""
-    if distributed.is_initialized():
-        distributed.all_reduce(torch.zeros(1, device=device))
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+    if in_any_process(name is not None, device):
+        return name or "a signal to another process of the job"
+    return None

@@ -9,6 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from .collectives import in_any_process
+
 logger = logging.getLogger(__name__)
 FILE = "numeric_faults.jsonl"  # in --save-dir; one line for each batch
 
@@ -30,11 +34,19 @@ class NumericFaults:
         self.limit = limit
         self.count = 0
 
-    def add(self, update: int, rank: int, batches: Iterable[tuple[list[int], float]]) -> None:
-        """Records a skipped update.
+    def add(
+        self,
+        update: int,
+        rank: int,
+        batches: Iterable[tuple[list[int], float]],
+        device: torch.device | None = None,
+    ) -> None:
+        """Records a skipped update. Every process of the job calls it.
 
         Args:
-            batches: sentence ids in the training set and loss in nats of each batch of the update.
+            batches: sentence ids in the training set and loss in nats of each batch of the update
+                in this process.
+            device: where processes exchange values.
 
         Raises:
             SystemExit: the limit is exceeded.
@@ -49,11 +61,13 @@ class NumericFaults:
                 row = {"update": update, "rank": rank, "loss": loss if finite else str(loss)}
                 file.write(json.dumps(row | {"sentences": ids}) + "\n")
         shown = ", ".join(map(str, named[:10])) + (", ..." if len(named) > 10 else "")
-        what = (
-            f"the loss of a batch is not finite (sentences {shown})"
-            if named
-            else "the gradient is not finite, though the loss of each of its batches is"
-        )
+        explained = in_any_process(bool(named), device)
+        if named:
+            what = f"the loss of a batch is not finite (sentences {shown})"
+        elif explained:
+            what = "the loss of a batch of another process is not finite"
+        else:
+            what = "the gradient is not finite, though the loss of each of its batches is"
         message = f"update {update}: {what}; {self.path} lists its sentences"
         if self.count > self.limit:
             raise SystemExit(
@@ -61,7 +75,8 @@ class NumericFaults:
                 " --nonfinite-limit allows: look at these sentences, lower --lr, or train in fp32."
                 " The checkpoints are of earlier updates"
             )
-        logger.warning("%s. Skipped (%d of at most %d)", message, self.count, self.limit)
+        if named or not explained:
+            logger.warning("%s. Skipped (%d of at most %d)", message, self.count, self.limit)
 
 
 def batch_losses(batches: Iterable[dict[str, Any]], loss: Any) -> list[tuple[list[int], float]]:

@@ -16,7 +16,8 @@ from fairseq.trainer import Trainer
 from ..exit_status import INTERRUPTED
 from . import early_stopping
 from .atomic_checkpoints import write_atomically
-from .interruption import requested, wait_for_all
+from .collectives import wait_for_all
+from .interruption import requested
 from .interval_checkpoints import saving_each_interval
 from .trainer import SafeTrainer
 

@@ -188,7 +188,8 @@ class SafeTrainer(Trainer):
             log = super().train_step(samples, raise_oom)
         except NonFiniteGradientError:
             self.zero_grad()
-            self._faults.add(update, self.data_parallel_rank, batch_losses(samples, self._loss))
+            losses = batch_losses(samples, self._loss)
+            self._faults.add(update, self.data_parallel_rank, losses, self.device)
             return None
         except FloatingPointError as error:  # the loss scale of fp16 is at its minimum
             self._diverged(str(error), update)
