@@ -182,17 +182,39 @@ def test_flat_state_of_fp16_is_split_by_parameter():
     assert unflattened(split, shapes) is split
 
 
-def test_scale_at_its_minimum_is_divergence(monkeypatch):
-    def overflow(*_):
-        raise FloatingPointError("Minimum loss scale reached (0.0001).")
+@pytest.fixture
+def failing(monkeypatch):
+    """failing(error, updates) is a trainer after that many updates, whose next one fails."""
 
-    monkeypatch.setattr(Trainer, "train_step", overflow)
-    trainer = object.__new__(SafeTrainer)
-    trainer.cfg = SimpleNamespace(
-        common=SimpleNamespace(fp16=True, bf16=False, amp=False),
-        distributed_training=SimpleNamespace(distributed_world_size=1),
-    )
-    trainer.task = SimpleNamespace(cfg=SimpleNamespace(on_divergence="stop"))
-    trainer._num_updates = 41
+    def build(error, updates):
+        def train_step(*_):
+            raise error
+
+        monkeypatch.setattr(Trainer, "train_step", train_step)
+        trainer = object.__new__(SafeTrainer)
+        trainer.cfg = SimpleNamespace(
+            common=SimpleNamespace(fp16=True, bf16=False, amp=False),
+            distributed_training=SimpleNamespace(distributed_world_size=1),
+        )
+        trainer.task = SimpleNamespace(cfg=SimpleNamespace(on_divergence="stop"))
+        trainer._num_updates = updates
+        return trainer
+
+    return build
+
+
+def test_scale_at_its_minimum_is_divergence(failing):
+    error = FloatingPointError("Minimum loss scale reached (0.0001).")
     with pytest.raises(SystemExit, match="update 41: training has diverged: Minimum loss scale"):
-        trainer.train_step([])
+        failing(error, 41).train_step([])
+    with pytest.raises(SystemExit, match="Checkpoints up to update 41 are good"):
+        failing(error, 41).train_step([])
+    with pytest.raises(SystemExit) as stopped:  # in the first update: there is no checkpoint
+        failing(error, 0).train_step([])
+    assert "Checkpoints" not in str(stopped.value)
+
+
+def test_other_errors_of_numbers_are_not(failing):
+    error = FloatingPointError("Fatal error: gradients are inconsistent between workers.")
+    with pytest.raises(FloatingPointError, match="inconsistent between workers"):
+        failing(error, 41).train_step([])

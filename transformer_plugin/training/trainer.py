@@ -191,8 +191,10 @@ class SafeTrainer(Trainer):
             losses = batch_losses(samples, self._loss)
             self._faults.add(update, self.data_parallel_rank, losses, self.device)
             return None
-        except FloatingPointError as error:  # the loss scale of fp16 is at its minimum
-            self._diverged(str(error), update)
+        except FloatingPointError as error:
+            if "Minimum loss scale" not in str(error):
+                raise
+            self._diverged(str(error), update - 1)
         hours = self._time_left.hours(self.get_num_updates())
         if hours is not None:
             metrics.log_scalar("hours_left", hours, weight=0, priority=795, round=2)
@@ -225,7 +227,8 @@ class SafeTrainer(Trainer):
         )
         if _option(self.task, "on_divergence") == "stop" or wider is None:
             wide = f", or train in {wider} (--on-divergence rollback)" if wider else ""
-            raise SystemExit(f"{advice}{wide}. Checkpoints up to update {good_update} are good")
+            good = f". Checkpoints up to update {good_update} are good" if good_update else ""
+            raise SystemExit(f"{advice}{wide}{good}")
         if self.data_parallel_world_size > 1:
             raise SystemExit(f"{advice}. Run again in {wider} on all processes")
         logger.warning(advice)
