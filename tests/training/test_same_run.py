@@ -155,6 +155,19 @@ def test_other_frozen_parameters_are_named_in_a_line(old, tmp_path):
     trainer.load_checkpoint(last(old), reset_optimizer=True)
 
 
+def test_a_checkpoint_that_does_not_exist_is_not_blamed(tmp_path, monkeypatch):
+    """A new run only builds its optimizer, and with several processes DDP."""
+
+    def build(_):
+        raise ImportError("Please install fairscale")
+
+    trainer, _ = build_trainer(tmp_path)
+    monkeypatch.setattr(type(trainer), "optimizer", property(build))
+    with pytest.raises(ImportError, match=r"^Please install fairscale"):
+        trainer.load_checkpoint(str(tmp_path / "checkpoint_last.pt"))
+        trainer.optimizer  # noqa: B018
+
+
 def test_as_many_other_parameters_are_named_too(tmp_path):
     """torch loads the moments of one matrix for another; --fp16 has a single vector of all."""
     folders = []

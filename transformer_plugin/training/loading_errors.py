@@ -21,7 +21,10 @@ _REMEDY = "give --reset-optimizer once, or start in another --save-dir with --fi
 @contextlib.contextmanager
 def explained(filename: str, trainer: Trainer) -> Iterator[None]:
     """Context in which fairseq's trainer loads a checkpoint; every exception gets a message of one
-    line."""
+    line. If there is no file, as in a new run, exceptions have other causes and are left alone."""
+    if not Path(filename).is_file():
+        yield
+        return
     try:
         yield
         _check_moments(filename, trainer)
