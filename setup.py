@@ -23,6 +23,7 @@ setup(
         "filelock>=3.30",  # lock_descriptor
         "jinja2",
         "matplotlib",
+        "regex",  # words with combining marks
         "sacrebleu",
         "sacremoses",
         "sentencepiece",

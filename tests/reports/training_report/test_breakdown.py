@@ -76,3 +76,9 @@ def test_wrong_words_and_repetitions_are_not_right(tmp_path):
     assert (once.words, once.recall, once.precision) == (1, [100.0], [50.0])
     (never, once) = by_frequency(references, [system], tmp_path / "train.de", lowercase=True)
     assert (never.words, once.words) == (2, 2)
+
+
+def test_words_that_differ_in_a_vowel_sign_are_two(tmp_path):
+    (tmp_path / "train.hi").write_text("राम की\n", encoding="utf-8")
+    (once, *others) = by_frequency(["राम की"], [["राम का"]], tmp_path / "train.hi")
+    assert (once.words, once.recall, others) == (2, [50.0], [])

@@ -1,10 +1,11 @@
 """The words that are marked, against examples marked by hand: [so]."""
 
 import re
+import unicodedata
 
 import pytest
 
-from transformer_plugin.reports.training_report.word_differences import differences
+from transformer_plugin.reports.training_report.word_differences import WORD, differences
 
 PAIRS = [  # reference, translation
     ("Ein Mann fährt Rad.", "Ein Mann fährt Rad."),
@@ -35,3 +36,18 @@ def test_differing_words_are_marked(pair):
 def test_case_counts_unless_it_is_ignored():
     assert [s.text for s in differences("Sie singen", "sie singen")[1] if s.differs] == ["sie"]
     assert not any(s.differs for side in differences("Sie", "sie", lowercase=True) for s in side)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "राम की किताब", "রামের বই", "தமிழ் நூல்", "كِتَابٌ جَدِيدٌ", "می\u200cخواهم", "ന്\u200dറെ വീട്",
+        unicodedata.normalize("NFD", "café crème"), "H₂O m² x_1 3½",
+    ],
+)  # fmt: skip
+def test_a_word_keeps_its_marks(text):
+    assert WORD.findall(text) == text.split()
+
+
+def test_a_symbol_and_its_selector_are_no_words():
+    assert WORD.findall("a ❤\ufe0f 👩\u200d🚀 b") == ["a", "b"]

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import difflib
 import itertools
-import re
 from typing import NamedTuple
+
+import regex
 
 # Chinese and Japanese have no spaces: there a character counts as a word.
 _NO_SPACES = "\u3040-\u30ff\u3400-\u9fff"
-WORD = re.compile(rf"[{_NO_SPACES}]|[^\W{_NO_SPACES}]+")
-_TOKEN = re.compile(rf"{WORD.pattern}|[^\w\s]")
+# After its first letter a word may have combining marks, such as vowel signs, and joiners.
+WORD = regex.compile(
+    rf"(?V1)[{_NO_SPACES}]"
+    rf"|[[\p{{L}}\p{{N}}_]--[{_NO_SPACES}]][[\w\p{{N}}\u200c\u200d]--[{_NO_SPACES}]]*"
+)
+_TOKEN = regex.compile(rf"{WORD.pattern}|\S")
 
 
 class Span(NamedTuple):
