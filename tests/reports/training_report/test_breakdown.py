@@ -1,11 +1,16 @@
 """BLEU by length and accuracy by frequency, against counts by other means."""
 
 import random
+from pathlib import Path
 
 import pytest
 import sacrebleu
 
 from transformer_plugin.reports.training_report.breakdown import by_frequency, by_length
+from transformer_plugin.reports.training_report.page import _with_one_test_set
+from transformer_plugin.reports.training_report.run import Run
+from transformer_plugin.reports.training_report.sentences import Sentence
+from transformer_plugin.reports.training_report.series import TrainingLog
 
 WORDS = [f"w{i}" for i in range(8)]
 TIMES = [0, 1, 2, 5, 10, 100, 999, 1000]  # that they are in the training text
@@ -82,3 +87,12 @@ def test_words_that_differ_in_a_vowel_sign_are_two(tmp_path):
     (tmp_path / "train.hi").write_text("राम की\n", encoding="utf-8")
     (once, *others) = by_frequency(["राम की"], [["राम का"]], tmp_path / "train.hi")
     assert (once.words, once.recall, others) == (2, [50.0], [])
+
+
+def test_only_runs_that_treat_case_alike_are_broken_down_together():
+    sentences = [Sentence(1, 0.0, "the dog", "Der Hund", "der Hund")]
+    one, lower, other = (
+        Run("x", TrainingLog(), Path("x.log"), lowercase=lowercase, sentences=sentences)
+        for lowercase in (False, True, False)
+    )
+    assert _with_one_test_set([one, lower, other]) == [[one, other], [lower]]

@@ -124,11 +124,12 @@ def _conclusions(comparison: dict[str, Any], metric: str) -> list[str]:
 
 
 def _with_one_test_set(runs: list[Run]) -> list[list[Run]]:
-    """The runs that have translations, grouped by their references."""
-    groups: dict[tuple[str, ...], list[Run]] = {}
+    """The runs that have translations, grouped by their references and by whether case counts."""
+    groups: dict[tuple[bool, tuple[str, ...]], list[Run]] = {}
     for run in runs:
         if run.sentences:
-            groups.setdefault(tuple(s.reference for s in run.sentences), []).append(run)
+            references = tuple(sentence.reference for sentence in run.sentences)
+            groups.setdefault((run.lowercase, references), []).append(run)
     return list(groups.values())
 
 
