@@ -106,6 +106,17 @@ def test_the_pointer_finds_the_values_where_they_are_drawn(whole):
         assert 1 - float(y) / height == pytest.approx(bottom + up * (top - bottom), abs=1e-3)
 
 
+def test_the_x_axis_has_the_updates_of_a_run_that_diverged():
+    diverged = run("diverged", loss=1, ppl=6, gnorm=math.nan)
+    diverged.log.train["ppl"].add(100, math.nan)
+    drawn, absent = draw([diverged])
+    pointer = drawn[0].pointer
+    assert pointer["lines"][0]["points"][-1][:2] == [100, None]
+    assert pointer["x"] == pytest.approx((10 - 4.5, 100 + 4.5))  # matplotlib's margin: 5 %
+    assert "Gradient norm: the log has no finite value" in absent
+    assert [figure.name for figure in drawn] == ["perplexity", "phases"]
+
+
 def test_a_long_line_has_no_more_points_than_a_chart_has_pixels():
     long = Series(list(range(5001)), [float("inf"), *map(float, range(1, 5001))])
     points = pointer_values("train", "#000000", long, {}, "loss")["points"]

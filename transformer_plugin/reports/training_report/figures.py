@@ -107,7 +107,8 @@ def draw(runs: list[Run]) -> tuple[list[RenderedFigure], list[str]]:
     """The figures of these runs; and a line for each missing figure, with the reason."""
     drawn, absent = [], []
     for chart in CHARTS:
-        if lines := _lines(chart, runs):
+        lines = _lines(chart, runs)
+        if any(math.isfinite(value) for line in lines for value in line.series.values):
             plot = functools.partial(_plot, chart, lines)
             figure = _drawn(chart.name, chart.title, plot)
             figure.pointer["also"] = chart.also
@@ -118,7 +119,8 @@ def draw(runs: list[Run]) -> tuple[list[RenderedFigure], list[str]]:
             figure.best = [text for line in lines if (text := _best_text(chart, line))]
             drawn.append(figure)
         else:
-            absent.append(f"{chart.title}: {chart.absent}")
+            reason = "the log has no finite value" if lines else chart.absent
+            absent.append(f"{chart.title}: {reason}")
     if any(run.log.phases.total for run in runs):
         height = 1.3 + 0.35 * len(runs)
         bars = _drawn("phases", "Time by phase", lambda axes: _bars(axes, runs), height)
@@ -173,6 +175,8 @@ def _plot(chart: Chart, lines: list[Line], axes: Axes) -> None:
             markersize=3,
             label=line.label,
         )
+        # The x axis also has the updates without a finite value, which the pointer shows.
+        axes.update_datalim([(update, 0) for update in line.series.updates], updatey=False)
     if chart.log:
         _scale(axes, [value for line in lines for value in line.series.values])
     for line in lines:
