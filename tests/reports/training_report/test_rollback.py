@@ -1,4 +1,6 @@
-"""A run that went back to an earlier checkpoint."""
+"""A run that went back to an earlier checkpoint, or that began anew."""
+
+import pytest
 
 from transformer_plugin.reports.training_report.series import read_log
 
@@ -20,3 +22,21 @@ def test_what_it_left_behind_is_gone(tmp_path):
     log = read_log(path)
     assert log.updates == 3010 and log.train["loss"].updates == [2900, 3010]
     assert log.valid["valid"]["loss"].updates == [3000] and not log.epochs["loss"].updates
+
+
+@pytest.mark.parametrize(
+    ("text", "updates", "kept"),
+    [
+        ("Loaded checkpoint x/checkpoint_1_3000.pt (epoch 1 @ 3000 updates)", 3000, [3000]),
+        ("No existing checkpoint found x/checkpoint_last.pt", 0, []),
+    ],
+)
+def test_it_forgets_the_checkpoints_and_results_after_its_start(tmp_path, text, updates, kept):
+    path = tmp_path / "train.log"
+    saved = "fairseq.checkpoint_utils | Saved checkpoint x/{0}.pt (epoch 1 @ {0} updates, score 4)"
+    lines = (*LINES[:2], saved.format(3000), *LINES[2:4], saved.format(5000))
+    lines += ("fairseq_cli.train | {'_name': None}", f"fairseq.trainer | {text}")
+    path.write_text("".join(f"2026-01-01 00:00:00 | INFO | {line}\n" for line in lines))
+    log = read_log(path)
+    assert log.updates == updates and [each.updates for each in log.saved] == kept
+    assert log.valid["valid"]["loss"].updates == kept and not log.epochs["loss"].updates

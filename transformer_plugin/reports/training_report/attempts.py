@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 from .entries import Entry
 
-RESUMED = re.compile(r"Loaded checkpoint .*\(epoch \d+ @ (\d+) updates\)")
+# The updates from which training goes on; without a checkpoint it begins anew.
+RESUMED = re.compile(
+    r"Loaded checkpoint .*\(epoch \d+ @ (\d+) updates\)|No existing checkpoint found"
+)
 _SIZE = re.compile(
     r"an update holds ([\d,]+) source and ([\d,]+) target tokens on average .* and takes (\S+)"
     r" FLOPs; ([\d,]+) updates an epoch"
@@ -57,7 +60,7 @@ class Attempts:
             if self.found:
                 self.found[-1].last = max(self.found[-1].last, update)
         elif match := RESUMED.match(entry.text):
-            self._resumed_from = int(match[1])
+            self._resumed_from = int(match[1] or 0)
         elif match := _SIZE.match(entry.text):
             source, target, flops, an_epoch = match.groups()
             first, self._resumed_from = self._resumed_from, 0

@@ -146,9 +146,11 @@ class TrainingLog:
         elif entry.text.startswith(_ENDS):
             self.ended = True
         elif match := RESUMED.match(entry.text):
+            finished = int(match[1] or 0)
+            self.saved = [saved for saved in self.saved if saved.updates <= finished]
             for table in (self.train, self.epochs, *self.valid.values()):
                 for series in table.values():
-                    series.cut(int(match[1]) + 1)
+                    series.cut(finished + 1)
         elif match := _SAVED.match(entry.text):
             score = None if match["score"] == "None" else float(match["score"])
             name = Path(match["path"]).name
