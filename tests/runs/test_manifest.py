@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from transformer_plugin.reports.training_report.series import read_log
 from transformer_plugin.runs import machine, manifest
 from transformer_plugin.runs.data_files import data_facts
 from transformer_plugin.runs.training_facts import training_facts
@@ -59,6 +60,16 @@ def test_updates_that_were_lost_were_spent(log):
     assert (found["starts"], found["updates"], found["updates_an_epoch"]) == (2, 150, 2220)
     assert found["flops"] == 100 * 2.5e12 + 90 * 1e12
     assert (found["valid"]["loss"], found["best_valid"]["loss"]) == (7.9, 7.5)
+
+
+def test_without_progress_the_checkpoints_have_the_updates(log):
+    """As with --log-format none."""
+    saved = "Saved checkpoint b/c.pt (epoch 2 @ 1200 updates, score 3) (writing took 1.9 seconds)"
+    silent = "".join(line for line in LOG.splitlines(keepends=True) if "| epoch 001" not in line)
+    log.write_text(f"{silent}{AT} | INFO | fairseq.checkpoint_utils | {saved}\n")
+    found = training_facts(log)
+    assert (found["updates"], found["epochs"], found["flops"]) == (1200, 2, 1200 * 2.5e12)
+    assert read_log(log).updates == 1200
 
 
 @pytest.mark.parametrize("spoilt", ["loss nan | ", "loss inf | ", ""])

@@ -24,12 +24,13 @@ def training_facts(path: Path) -> dict[str, Any]:
     for entry in read_entries(path):
         log.take(entry)
     attempts = log.attempts.found
-    epochs = [epoch for table in (log.train, log.epochs) for epoch in table["epoch"].values]
+    epochs = [saved.epoch for saved in log.saved]
+    epochs += [int(epoch) for table in (log.train, log.epochs) for epoch in table["epoch"].values]
     found: dict[str, Any] = {
         "devices": log.attempts.devices,
         "deviations": log.attempts.deviations,
         "updates": attempts[-1].last if attempts else log.updates,
-        "epochs": int(max(epochs, default=0)),
+        "epochs": max(epochs, default=0),
         "starts": len(attempts),
     }
     if attempts:

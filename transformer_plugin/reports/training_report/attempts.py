@@ -55,7 +55,7 @@ class Attempts:
         return sum((attempt.last - attempt.first) * attempt.flops for attempt in self.found)
 
     def take(self, entry: Entry, update: int | None) -> None:
-        """Processes the next entry; ``update`` is the update of its numbers."""
+        """Processes the next entry; ``update`` is that of its numbers or checkpoint."""
         if update is not None:
             if self.found:
                 self.found[-1].last = max(self.found[-1].last, update)

@@ -88,10 +88,11 @@ class TrainingLog:
 
     @property
     def updates(self) -> int:
-        """The number of finished updates in the log."""
+        """The number of finished updates in the log, which with ``--log-format none`` has only
+        those of its checkpoints."""
         tables = [self.train, self.epochs, *self.valid.values()]
         ends = [s.updates[-1] for table in tables for s in table.values() if s.updates]
-        return max(ends, default=0)
+        return max([*ends, *(saved.updates for saved in self.saved)], default=0)
 
     @property
     def total_updates(self) -> int | None:
@@ -136,8 +137,9 @@ class TrainingLog:
             self.unreadable_lines += 1
 
     def _take_contents(self, entry: Entry) -> None:
-        found = numbers(entry)
-        self.attempts.take(entry, int(found["num_updates"]) if found else None)
+        found, saved = numbers(entry), _SAVED.match(entry.text)
+        update = found["num_updates"] if found else saved["updates"] if saved else None
+        self.attempts.take(entry, None if update is None else int(update))
         if found is not None:
             self._take_numbers(entry.source, found)
         elif entry.source == "fairseq_cli.train" and entry.text.startswith("{'_name'"):
@@ -151,10 +153,10 @@ class TrainingLog:
             for table in (self.train, self.epochs, *self.valid.values()):
                 for series in table.values():
                     series.cut(finished + 1)
-        elif match := _SAVED.match(entry.text):
-            score = None if match["score"] == "None" else float(match["score"])
-            name = Path(match["path"]).name
-            self.saved.append(Saved(name, int(match["epoch"]), int(match["updates"]), score))
+        elif saved:
+            score = None if saved["score"] == "None" else float(saved["score"])
+            name = Path(saved["path"]).name
+            self.saved.append(Saved(name, int(saved["epoch"]), int(saved["updates"]), score))
         elif match := _BATCHES.match(entry.text):
             self.batches = int(match[1])
         elif match := PARAMETERS.match(entry.text):
