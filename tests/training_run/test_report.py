@@ -50,8 +50,13 @@ def test_the_table_says_what_log_and_score_say(watched, log, page):
         update, value = max(points(log, "valid", name), key=lambda point: point[1])
         assert rows[row] == [f"{value:g} (update {update})"]
     assert rows["last loss of training"] == [f"{points(log, 'train_inner', 'loss')[-1][1]:g}"]
-    tflops = [value for _, value in points(log, "train_inner", "tflops")]
-    assert float(rows["TFLOP/s, mean"][0]) == pytest.approx(sum(tflops) / len(tflops), rel=5e-3)
+    tflops, wpb, wps = (
+        [value for _, value in points(log, "train_inner", name)]
+        for name in ("tflops", "wpb", "wps")
+    )
+    seconds = [size / speed for size, speed in zip(wpb, wps, strict=True)]
+    mean = sum(a * b for a, b in zip(tflops, seconds, strict=True)) / sum(seconds)
+    assert float(rows["TFLOP/s, mean"][0]) == pytest.approx(mean, rel=5e-3)
     assert "model-FLOPs utilisation, mean" not in rows  # a CPU's peak is not known
     assert rows["parameters"] == [re.search(r"model params: ([\d,]+)", log)[1]]
     assert rows["starts"] == ["2"]

@@ -73,11 +73,14 @@ def test_lines_are_the_series(whole, chart):
     assert (axes.get_ylim()[0] == 0) == chart.from_zero
 
 
-def test_results_have_the_last_loss_of_a_log_of_epochs_alone():
+def test_results_have_the_loss_and_speed_of_a_log_of_epochs_alone():
     short = Run("short", TrainingLog(), Path("x.log"))
-    short.log.epochs["loss"].add(10, 4.5)
+    for name, value in (("loss", 4.5), ("wpb", 90), ("wps", 3000), ("tflops", 1.5)):
+        short.log.epochs[name].add(10, value)
     draw([short])
     assert dict(results([short]))["last loss of training"] == ["4.5"]
+    assert dict(results([short]))["target tokens a second"] == ["3,000"]
+    assert dict(results([short]))["TFLOP/s, mean"] == ["1.5"]
 
 
 def test_best_epochs_are_named(whole):

@@ -130,13 +130,12 @@ def draw(runs: list[Run]) -> tuple[list[RenderedFigure], list[str]]:
 
 
 def _lines(chart: Chart, runs: list[Run]) -> list[Line]:
-    """The lines of a chart. Epochs are plotted if a log has no other points of training."""
+    """The lines of a chart."""
     lines = []
     for number, run in enumerate(runs):
         log, tables = run.log, []
         if chart.train:
-            fine = log.train if log.train["loss"].updates else log.epochs
-            tables.append(("train", chart.train, fine))
+            tables.append(("train", chart.train, log.points))
         if chart.valid:
             tables += [(subset, chart.valid, table) for subset, table in log.valid.items()]
         for name, key, table in tables:

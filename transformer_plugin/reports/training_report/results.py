@@ -99,18 +99,14 @@ def _of_valid(name: str, largest: bool = False) -> Callable[[Run], str]:
 
 def _last(name: str) -> Callable[[Run], str]:
     def text(run: Run) -> str:
-        values = run.log.train[name].values or run.log.epochs[name].values
+        values = run.log.points[name].values
         return f"{values[-1]:g}" if values else _NONE
 
     return text
 
 
 def _mean(name: str, unit: str) -> Callable[[Run], str]:
-    def text(run: Run) -> str:
-        values = run.log.train.get(name, Series()).values
-        return _number(sum(values) / len(values) if values else None, ".3g", unit)
-
-    return text
+    return lambda run: _number(run.log.mean_rate(name), ".3g", unit)
 
 
 _RESULTS: tuple[tuple[str, Callable[[Run], str]], ...] = (

@@ -95,6 +95,11 @@ class TrainingLog:
         return max([*ends, *(saved.updates for saved in self.saved)], default=0)
 
     @property
+    def points(self) -> defaultdict[str, Series]:
+        """``train``; or ``epochs``, if the log has no other points of training."""
+        return self.train if self.train["loss"].updates else self.epochs
+
+    @property
     def total_updates(self) -> int | None:
         """The number of updates of the whole run; None if the settings do not limit it."""
         limits = (self.settings or {}).get("optimization", {})
@@ -105,16 +110,26 @@ class TrainingLog:
         return min((total for total in totals if total), default=None)
 
     def tokens_per_second(self) -> float | None:
-        """Target tokens per second of training: all tokens divided by their total time.
+        """Target tokens per second of training: all tokens divided by their total time."""
+        return self.mean_rate("wps")
 
-        Each point has ``wpb`` tokens per update, which took ``wpb / wps`` seconds; a mean or median
-        of ``wps`` would hide slow periods.
+    def mean_rate(self, name: str) -> float | None:
+        """The mean of a rate, such as ``tflops``, over the time of training.
+
+        An update of each point took ``wpb / wps`` seconds; a mean or median of the points would
+        hide slow periods.
         """
-        speed = dict(zip(self.train["wps"].updates, self.train["wps"].values, strict=True))
-        size = zip(self.train["wpb"].updates, self.train["wpb"].values, strict=True)
-        windows = [(wpb, speed[update]) for update, wpb in size if speed.get(update, 0) > 0]
-        tokens, seconds = sum(wpb for wpb, _ in windows), sum(wpb / wps for wpb, wps in windows)
-        return tokens / seconds if seconds else None
+        rate, wps, wpb = (
+            dict(zip(self.points[key].updates, self.points[key].values, strict=True))
+            for key in (name, "wps", "wpb")
+        )
+        seconds = {
+            update: wpb[update] / wps[update]
+            for update in rate.keys() & wps.keys() & wpb.keys()
+            if 0 < wps[update] < math.inf
+        }
+        total = sum(seconds.values())
+        return sum(rate[update] * seconds[update] for update in seconds) / total if total else None
 
     def seconds_left(self) -> float | None:
         """An estimate from the speed of the last points, with the same share of validation and
