@@ -54,6 +54,12 @@ def test_few_sentences_make_few_groups(lengths):
     ]
 
 
+def test_lengths_of_text_without_spaces_are_in_characters():
+    references = ["我喜欢读书。", "他昨天去北京参加会议，今天回来了。", "好。"]
+    groups = by_length(references, [references])
+    assert [group.name for group in groups] == ["1", "2 to 5", "6 to 15"]
+
+
 def test_words_by_frequency(texts, tmp_path):
     references, systems = texts
     training = tmp_path / "train.de"

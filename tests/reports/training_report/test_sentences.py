@@ -4,6 +4,7 @@ import pytest
 import sacrebleu
 
 from transformer_plugin.reports.training_report.sentences import (
+    Sentence,
     best_and_worst,
     most_different,
     translations,
@@ -36,6 +37,12 @@ def test_of_equals_the_longest_comes_first(files):
     best, worst = best_and_worst(translations(*files), 2)
     assert [s.line for s in best] == [5, 1]
     assert worst[0].line == 3 and worst[0].bleu < worst[1].bleu
+
+
+def test_the_longest_of_text_without_spaces_has_the_most_characters():
+    texts = ["好 。", "他昨天去北京参加会议。"]
+    best, _ = best_and_worst([Sentence(i, 50.0, "", text, "") for i, text in enumerate(texts)])
+    assert [sentence.line for sentence in best] == [1, 0]
 
 
 def test_lines_in_which_systems_differ_most(files):

@@ -61,7 +61,7 @@ def by_length(
     Args:
         systems: the translations of each.
     """
-    lengths = [len(reference.split()) for reference in references]
+    lengths = [len(WORD.findall(reference)) for reference in references]
     ordered = sorted(lengths)
     ends = sorted({ordered[(i + 1) * len(ordered) // _LENGTH_GROUPS - 1]
                    for i in range(_LENGTH_GROUPS)}) if ordered else []  # fmt: skip

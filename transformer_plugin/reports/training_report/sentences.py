@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sacrebleu.metrics import BLEU
 
 from ...text_lines import read_parallel
+from .word_differences import WORD
 
 
 class Sentence(NamedTuple):
@@ -64,4 +65,4 @@ def most_different(
 
 
 def _length(sentence: Sentence) -> int:
-    return len(sentence.reference.split())
+    return len(WORD.findall(sentence.reference))
