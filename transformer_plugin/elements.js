@@ -12,8 +12,9 @@ function make(tag, text, name) {
 function rove(grid) {
   grid.flat().forEach((node, i) => { node.tabIndex = i ? -1 : 0; });
   grid.forEach((row, i) => row.forEach((node, j) => node.addEventListener("keydown", event => {
-    const step = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0],
-      Home: [0, -j], End: [0, row.length - 1 - j]}[event.key];
+    const right = getComputedStyle(node.parentNode).direction === "rtl" ? -1 : 1;
+    const step = {ArrowLeft: [0, -right], ArrowRight: [0, right], ArrowUp: [-1, 0],
+      ArrowDown: [1, 0], Home: [0, -j], End: [0, row.length - 1 - j]}[event.key];
     if (!step) return;
     event.preventDefault();
     const line = grid[i + step[0]];

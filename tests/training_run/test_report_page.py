@@ -87,6 +87,18 @@ def test_dots_lie_on_the_lines(browser, pages):
     assert min(abs(x - a) + abs(y - b) for a, b in markers) < 2
 
 
+def test_text_runs_in_its_own_direction(browser, pages):
+    open_page(browser, pages[2])
+    directions = browser.execute_script(
+        "const texts = [...document.querySelectorAll('article dd')];"
+        "const direction = text => getComputedStyle(text).direction;"
+        "const before = texts.map(direction);"
+        "for (const text of texts) text.textContent = 'שלום.';"
+        "return [before, texts.map(direction)];"
+    )
+    assert [set(each) for each in directions] == [{"ltr"}, {"rtl"}]
+
+
 def test_two_runs_are_side_by_side(browser, pages):
     open_page(browser, pages[2])
     text = browser.find_element(By.TAG_NAME, "body").text

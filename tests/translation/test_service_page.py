@@ -101,6 +101,20 @@ def test_pointer_and_keys_show_the_weight(page):
     assert output.text == cells[1].get_attribute("aria-label") != ""
 
 
+def test_text_runs_in_its_own_direction(page):
+    directions = page().execute_script("""
+        const texts = () => [...document.querySelectorAll("#text, .source, h2, li bdi")]
+            .map(text => getComputedStyle(text).direction);
+        const [found] = shown, before = texts(), translation = "שלום.";
+        const hypotheses = found.hypotheses.map(hypothesis => ({...hypothesis, translation}));
+        shown = [{...found, source: translation, translation, hypotheses}];
+        document.getElementById("text").value = translation;
+        draw();
+        return [before, texts()];
+    """)
+    assert directions == [["ltr"] * 7, ["rtl"] * 7]  # 4 hypotheses
+
+
 def test_typing_translates(page):
     found = page()
     text = found.find_element(By.ID, "text")

@@ -78,7 +78,7 @@ function compared(text, other) {
   let first = 0, last = 0;
   while (first < shorter && words[first] === others[first]) first++;
   while (last < shorter - first && words.at(-1 - last) === others.at(-1 - last)) last++;
-  const end = words.length - last, line = make("span");
+  const end = words.length - last, line = make("bdi");
   const pieces = [words.slice(0, first), words.slice(first, end), words.slice(end)];
   pieces.map(piece => piece.join(" ")).forEach((piece, i) => {
     if (piece) line.append(line.hasChildNodes() ? " " : "", i === 1 ? make("mark", piece) : piece);
@@ -112,6 +112,7 @@ function draw() {
     const translation = make("h2", found.translation);
     source.lang = about.source_lang || "";
     translation.lang = about.target_lang || "";
+    source.dir = translation.dir = "auto";
     article.append(source, translation);
     if (found.hypotheses && found.parts.length) article.append(alternatives(found.hypotheses));
     for (const part of found.parts) {

@@ -2,6 +2,7 @@
 
 import pytest
 from browser import LOOKS
+from selenium.webdriver.common.keys import Keys
 
 VIEWS = [
     *("", "head=all", "view=overview", "view=lines", "view=lines&head=all"),
@@ -30,6 +31,24 @@ NOTES = """
 return [...document.querySelectorAll(".scrolled")].map(box => [
   box.scrollWidth > box.clientWidth + 1, !box.previousElementSibling.hidden]);
 """
+
+
+def test_text_runs_in_its_own_direction(page):
+    page.script("""
+        const [sentence] = SENTENCES, text = "שלום.";
+        sentence.target.pieces = sentence.target.pieces.map(() => text);
+        sentence.reference = text;
+        for (const hypothesis of sentence.hypotheses) hypothesis.text = text;
+        return show();
+    """)
+    assert page.script("""
+        return [...document.querySelectorAll(".pieces, #reference bdi, #beam td:last-child")]
+            .map(node => getComputedStyle(node).direction);
+    """) == ["ltr", *["rtl"] * 6]  # the source; the translation, its reference and 4 hypotheses
+    first, second, *_ = page.all("#alignment .pieces:last-child span")
+    assert first.rect["x"] > second.rect["x"]
+    first.send_keys(Keys.ARROW_LEFT)
+    assert page.script("return document.activeElement") == second
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)

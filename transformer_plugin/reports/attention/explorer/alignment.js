@@ -6,8 +6,10 @@
 function alignment(panel, logProbs, say) {
   const found = make("div"), sides = [panel.queries, panel.keys];
   const nodes = sides.map((units, s) => {
-    const line = make("div", undefined, "pieces");
-    line.append(make("b", panel.axes[s]), ...units.map(({name}) => make("span", name)));
+    const line = make("div", undefined, "pieces"), label = make("b", panel.axes[s]);
+    label.dir = "ltr";  // so that the words decide the line's direction
+    line.dir = "auto";
+    line.append(label, ...units.map(({name}) => make("span", name)));
     return [...line.querySelectorAll("span")];
   });
   found.append(nodes[1][0].parentNode, nodes[0][0].parentNode);  // the source comes first

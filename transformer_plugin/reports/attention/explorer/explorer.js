@@ -64,10 +64,11 @@ function drawBeam({hypotheses, reference}) {
   get("beam").tBodies[0].replaceChildren(...hypotheses.map((found, i) => {
     const row = make("tr"), figures = [i + 1, found.score.toFixed(4), found.log_prob.toFixed(4)];
     row.append(...[...figures, found.length, found.text].map(text => make("td", String(text))));
+    row.lastChild.dir = "auto";
     return row;
   }));
   get("reference").replaceChildren();
-  if (reference !== null) get("reference").append(make("b", "reference "), reference);
+  if (reference !== null) get("reference").append(make("b", "reference "), make("bdi", reference));
 }
 
 /* Draws all but the beam. remember: see writeAddress. */
