@@ -103,9 +103,15 @@ def test_a_log_alone_and_wrong_runs(watched, tmp_path, capsys, monkeypatch):
 
 
 def test_numbers_that_are_none_are_left_out(watched, log, tmp_path):
-    """A run that diverged is drawn and has no best."""
+    """A run that diverged has no best, and no figure of an earlier report."""
+    (tmp_path / "report_figures").mkdir()
+    for name in ("perplexity", "mine"):
+        (tmp_path / f"report_figures/{name}.png").touch()
     (tmp_path / "train.log").write_text(re.sub(r"\b(loss|ppl)([= ])[\d.]+", r"\1\2nan", log))
     assert main(["report", str(tmp_path)]) == 0
     rows = Tables((tmp_path / "report.html").read_text()).rows
+    figures = {path.stem for path in (tmp_path / "report_figures").iterdir()}
+    assert {"mine", "speed", "phases"} < figures and "perplexity" not in figures
+    assert "Perplexity: the log has no finite value" in (tmp_path / "report.html").read_text()
     assert "best loss on valid" not in rows and "best perplexity on valid" not in rows
     assert math.isnan(read_run(tmp_path, "x").log.train["loss"].values[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 from ...files import atomic_write
 from ...scoring.compare import compare
 from ...scoring.scored_runs import seed_folders, short_names
-from .figures import draw
+from .figures import CHARTS, draw
 from .page import render
 from .run import read_run
 
@@ -60,6 +60,10 @@ def main(args: argparse.Namespace) -> None:
                 absent.append(f"a comparison of scores: {error}")
     folder = output.with_name(f"{output.stem}_figures")
     folder.mkdir(parents=True, exist_ok=True)
+    drawn = {figure.name for figure in figures}
+    for chart in CHARTS:
+        if chart.name not in drawn:  # an earlier report may have it
+            (folder / f"{chart.name}.png").unlink(missing_ok=True)
     for figure in figures:
         with atomic_write(folder / f"{figure.name}.png", "wb") as file:
             file.write(figure.png)
