@@ -13,7 +13,7 @@ from sacrebleu.metrics import BLEU
 from .word_differences import WORD
 
 _LENGTH_GROUPS = 5
-_MOST_LINES = 5_000_000  # lines of the training text: about half a minute
+MOST_LINES = 5_000_000  # lines of the training text: about a minute
 # The largest frequency of each group of words, and the group's name.
 _FREQUENCIES = (
     (0, "never"), (1, "once"), (4, "2 to 4 times"), (9, "5 to 9"), (99, "10 to 99"),
@@ -139,7 +139,7 @@ def _group(frequency: int) -> str:
 def _frequencies(path: Path, needed: set[str], lowercase: bool) -> Counter[str]:
     counts: Counter[str] = Counter()
     with path.open(encoding="utf-8", errors="replace") as file:
-        lines = itertools.islice(file, _MOST_LINES)
+        lines = itertools.islice(file, MOST_LINES)
         while text := "".join(itertools.islice(lines, 10_000)):
             words = WORD.findall(text.lower() if lowercase else text)
             counts.update(filter(needed.__contains__, words))

@@ -15,7 +15,7 @@ from ...checkpoints.last_checkpoints import is_numbered
 from ...scoring.compare import TITLES, rows, title
 from ...scoring.significance import METRICS
 from ...single_page import inlined
-from .breakdown import FrequencyGroup, LengthGroup, by_frequency, by_length
+from .breakdown import MOST_LINES, FrequencyGroup, LengthGroup, by_frequency, by_length
 from .figures import RenderedFigure
 from .phases import PHASES
 from .results import headline, results, share, state
@@ -89,6 +89,7 @@ def render(
         else [],
         best_and_worst=best_and_worst,
         differences=differences,
+        most_lines=MOST_LINES,
         checkpoints=[_folded(run.checkpoints) for run in runs],
         zip=zip,
         script_hash=base64.b64encode(hashlib.sha256(script).digest()).decode(),
