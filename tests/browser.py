@@ -57,7 +57,7 @@ def open_page(browser: webdriver.Chrome, address: str, width: int = 1280, scheme
     screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     colours = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": colours})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": colours})
     browser.get("about:blank")
     browser.get_log("performance"), browser.get_log("browser")
     browser.get(address)

@@ -49,6 +49,14 @@ def test_it_is_readable(browser, pages, count, width, scheme):
     check_quiet(browser, pages[count])
 
 
+def test_paper_shows_whole_tables(browser, pages):
+    open_page(browser, pages[2], 390)
+    wide = "return [...document.querySelectorAll('.wide')].some(x => x.scrollWidth > x.clientWidth)"
+    assert browser.execute_script(wide)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert not browser.execute_script(wide)
+
+
 def test_the_pointer_and_the_keys_show_the_logs_values(browser, pages, watched):
     open_page(browser, pages[1])
     log = read_run(watched.folder, "toy").log
