@@ -197,7 +197,8 @@ def test_patience_starts_again_with_the_meters(old, monkeypatch, flags, kept):
 
 
 def test_the_counts_go_on_in_the_same_folder_alone(tmp_path, monkeypatch, caplog):
-    """However it is spelled; and the log says why they start again in another."""
+    """However it is spelled, or moved with the working directory that it is relative to; and the
+    log says why they start again in another."""
     caplog.set_level(logging.INFO)
     monkeypatch.chdir(tmp_path)
     trainer, _ = build_trainer(tmp_path / "old", "--save-dir", "run")
@@ -209,6 +210,10 @@ def test_the_counts_go_on_in_the_same_folder_alone(tmp_path, monkeypatch, caplog
     for folder in (tmp_path / "run", "../run"):
         settings.save_dir = str(folder)
         assert continues_itself(f"{folder}/checkpoint_last.pt", settings)
+    copy = shutil.copytree(tmp_path / "run", tmp_path / "project/run")
+    monkeypatch.chdir(tmp_path / "project")
+    settings.save_dir = str(copy)
+    assert continues_itself(last(trainer), settings)
     assert "start again" not in caplog.text
     settings.save_dir = str(shutil.move(tmp_path / "run", tmp_path / "moved"))
     assert not continues_itself(last(trainer), settings)

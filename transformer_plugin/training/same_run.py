@@ -34,29 +34,32 @@ def continues_itself(path: str, settings: Any) -> bool:
     here = Path(settings.save_dir).resolve()
     if Path(path).parent.resolve() != here or settings.reset_dataloader:
         return False
-    saved_in = _save_dir(Path(path))
-    if saved_in.resolve() != here and saved_in.is_absolute():
+    if was_saved_here(Path(path)):
+        return True
+    saved_in = next((f for f in _save_dirs(Path(path)) if f.is_absolute()), None)
+    if saved_in:
         logger.info(
             "the counts of --patience and --divergence-updates start again: %s was saved in %s,"
             " and moved or copied since",
             path,
             saved_in,
         )
-    return saved_in.resolve() == here
+    return False
 
 
 def was_saved_here(path: Path) -> bool:
     """Whether the run that saved a checkpoint has its folder for ``--save-dir``; it may be a copy
     of another run's."""
-    return _save_dir(path).resolve() == path.parent.resolve()
+    return any(folder.resolve() == path.parent.resolve() for folder in _save_dirs(path))
 
 
-def _save_dir(path: Path) -> Path:
-    """The folder of the run that saved a checkpoint. The settings alone have what its command said,
-    which may be relative to another working directory."""
+def _save_dirs(path: Path) -> list[Path]:
+    """The folder of the run that saved a checkpoint: its whole path then, if known, and as in the
+    command, which still holds after the working directory has moved with it."""
     header = load_header(path)
-    in_settings = ((header.get("cfg") or {}).get("checkpoint") or {}).get("save_dir")
-    return Path((header.get("extra_state") or {}).get("save_dir") or in_settings or "")
+    settings = (header.get("cfg") or {}).get("checkpoint") or {}
+    folders = (header.get("extra_state") or {}).get("save_dir"), settings.get("save_dir")
+    return [Path(folder) for folder in folders if folder]
 
 
 def has_same_loss(path: str, cfg: Any) -> bool:
