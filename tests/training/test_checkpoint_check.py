@@ -66,6 +66,7 @@ def test_a_complex_buffer_is_resumed_and_decoded(trained, data, tmp_path):
 def trainer(tmp_path_factory):
     trainer, (batch, *_) = build_trainer(tmp_path_factory.mktemp("run"))
     trainer.train_step([batch])
+    trainer.consolidate_optimizer()
     trainer.cfg.checkpoint.no_save = False
     return trainer
 
