@@ -194,3 +194,15 @@ optimizer.load_state_dict(optimizer.state_dict())
 sys.exit("torch._dynamo" in sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_hook_may_change_the_state_that_is_loaded():
+    (p, _other) = parameters()
+    optimizer = Adam([p], **NUMBERS)
+    update(optimizer, [p], 1)
+    double = copy.deepcopy(optimizer.state_dict())
+    double["state"][0]["exp_avg"] *= 2
+    other = Adam([p], **NUMBERS)
+    other.register_load_state_dict_pre_hook(lambda _optimizer, _state: double)
+    other.load_state_dict(optimizer.state_dict())
+    assert other.state[p]["exp_avg"].equal(double["state"][0]["exp_avg"])

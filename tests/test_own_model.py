@@ -14,6 +14,7 @@ from transformer_plugin.adam import VaswaniAdam, VaswaniAdamConfig
 from transformer_plugin.criterion import VaswaniCrossEntropy, VaswaniCrossEntropyConfig
 from transformer_plugin.decoder import VaswaniDecoder
 from transformer_plugin.encoder import VaswaniEncoder
+from transformer_plugin.encoder_input import EncoderInput
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.model import VaswaniTransformer
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
@@ -195,3 +196,21 @@ def test_a_step_of_what_a_cache_cannot_hold_is_refused(build, batch, monkeypatch
         model.decoder.__class__ = Twice
         with pytest.raises(ValueError, match=r"more than one position.*decoder\.layers twice"):
             start_decoding(model.decoder, memory, packing).step(torch.full((2, 1), 2))
+
+
+def test_what_the_encoder_does_not_take_is_ignored_in_a_search(build, batch, caplog):
+    """As a style, which only an own ``forward`` uses."""
+    model, net_input = build().eval(), batch([7, 4], [3, 6])["net_input"]
+    rules = Rules(2, functools.partial(gnmt_length_penalty, alpha=0.6), "bound", 2, 1, 3)
+    ours = VaswaniGenerator([model], rules, 0, 9)
+    expected = ours.generate([model], {"net_input": net_input})
+    found = ours.generate([model], {"net_input": net_input | {"style": torch.zeros(2)}})
+    assert [h["score"] for h in found[1]] == [h["score"] for h in expected[1]]
+    assert "the search ignores 'style' of net_input: Encoder.encode" in caplog.text
+
+
+def test_lists_are_divided_as_tensors_are():
+    net_input = {"src_tokens": torch.tensor([[4, 2], [5, 2], [6, 2]]), "names": [*"abc"], "n": [1]}
+    found = EncoderInput.of(net_input, torch.tensor([2, 0]), 1)
+    assert found.tokens[:, 0].tolist() == [6, 4]
+    assert found.extra == {"names": ["c", "a"], "n": [1]}

@@ -112,12 +112,12 @@ class VaswaniCrossEntropy(FairseqCriterion):
         """The decoder's output, ``[N, D]``; its projection to logits; and the gold classes."""
         features, _ = model(**sample["net_input"], features_only=True, packed=True)
         target, _ = pack_tokens(sample["target"], self.padding_idx)
-        omits = sample.get("omits_targets")  # known from the host, which need not wait for a GPU
+        omits = sample.get("vaswani_omits_targets")  # known from the host
         if omits_targets(sample, self.padding_idx) if omits is None else omits:
             inputs = sample["net_input"]["prev_output_tokens"].ne(self.padding_idx)
-            of_rows = sample["target"][inputs]
-            counted = of_rows.ne(self.padding_idx)
-            features, target = features[: counted.numel()][counted], of_rows[counted]
+            of_each_row = sample["target"][inputs]
+            counted = of_each_row.ne(self.padding_idx)
+            features, target = features[: counted.numel()][counted], of_each_row[counted]
         return features, model.decoder.output_layer, target
 
     def _log_p(

@@ -71,7 +71,8 @@ class VaswaniEncoder(Encoder, FairseqEncoder):
                 hooks.callback(each.remove)
             x, packing, _weights = self.encode(src_tokens)
         mask = src_tokens.eq(self.padding_idx)
-        if not (~mask).sum(dim=1).equal(packing.lengths):
+        is_own = type(self).encode is not VaswaniEncoder.encode
+        if is_own and not (~mask).sum(dim=1).equal(packing.lengths):
             places = torch.arange(packing.max_length, device=mask.device)
             mask = places >= packing.lengths.unsqueeze(1)
         # [B, S, D] -> [S, B, D]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -11,6 +14,7 @@ from torch import Tensor
 from .model import VaswaniTransformer
 from .modules.packing import Packing
 
+logger = logging.getLogger(__name__)
 _NOT_FOR_ENCODERS = ("src_lengths", "prev_output_tokens")
 
 
@@ -27,20 +31,39 @@ class EncoderInput(NamedTuple):
 
     @classmethod
     def of(cls, net_input: Mapping[str, Any], sentences: Tensor, pad: int) -> EncoderInput:
-        """Some sentences, ``[b]``, of fairseq's ``net_input``: their rows of each tensor that has
-        one for each sentence, and whatever else is there."""
-        size = net_input["src_tokens"].shape[:1]
-        extra = {
-            name: x[sentences] if torch.is_tensor(x) and x.shape[:1] == size else x
-            for name, x in net_input.items()
-            if name not in _NOT_FOR_ENCODERS
-        }
+        """Some sentences, ``[b]``, of fairseq's ``net_input``: their rows of each tensor or list
+        that has one for each sentence, and whatever else is there."""
+        size = len(net_input["src_tokens"])
+
+        def rows_of(value: Any) -> Any:
+            if isinstance(value, list) and len(value) == size:
+                return [value[i] for i in sentences.tolist()]
+            has_rows = torch.is_tensor(value) and value.shape[:1] == (size,)
+            return value[sentences] if has_rows else value
+
+        extra = {n: rows_of(x) for n, x in net_input.items() if n not in _NOT_FOR_ENCODERS}
         tokens = extra.pop("src_tokens")
         if not extra:  # which may have a column for each token
             tokens = tokens[:, tokens.ne(pad).any(dim=0)]
         return cls(tokens, extra)
 
     def encode(self, model: VaswaniTransformer) -> tuple[Tensor, Packing]:
-        """The encoder's packed output, ``[N_s, D]``, and its layout."""
-        memory, packing, _weights = model.encoder.encode(self.tokens, **self.extra)
+        """The encoder's packed output, ``[N_s, D]``, and its layout. What its ``encode`` does not
+        take is ignored, with a warning."""
+        extra = _taken(type(model.encoder).encode, self.extra) if self.extra else {}
+        memory, packing, _weights = model.encoder.encode(self.tokens, **extra)
         return memory, packing
+
+
+def _taken(encode: Callable[..., Any], extra: dict[str, Any]) -> dict[str, Any]:
+    known = inspect.signature(encode).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in known.values()):
+        return extra
+    for name in extra.keys() - known.keys():
+        _warn(f"the search ignores '{name}' of net_input: {encode.__qualname__} does not take it")
+    return {name: value for name, value in extra.items() if name in known}
+
+
+@functools.cache  # once for each message
+def _warn(message: str) -> None:
+    logger.warning(message)

@@ -50,7 +50,8 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
     def add_args(cls, parser: ArgumentParser) -> None:
         """Adds the model's options."""
         cfg = getattr(cls, "__dataclass")()
-        cfg.label_smoothing = II("criterion.label_smoothing")  # an option of the loss: skipped
+        # fairseq makes no option of an interpolation: the loss adds this one.
+        cfg.label_smoothing = II("criterion.label_smoothing")
         fill_group(parser, cfg, TransformerModel)
 
     @classmethod

@@ -176,3 +176,12 @@ def test_wrong_use_is_one_line(tmp_path, capsys):
     message = capsys.readouterr().err
     assert message.count("\n") == 1
     assert "there are 0 checkpoints by epochs, not 2 (checkpoint3.pt, ...)" in message
+
+
+def test_complex_tensors_of_an_own_model_are_averaged(tmp_path):
+    for name, value in (("a.pt", 1 + 2j), ("b.pt", 3 - 1j)):
+        model = {"_name": "of_a_user_dir_that_is_not_given"}
+        state = {"cfg": {"model": model}, "model": {"turn": torch.full((2,), value)}}
+        torch.save(state, tmp_path / name)
+    found = average([tmp_path / "a.pt", tmp_path / "b.pt"])["model"]["turn"]
+    assert found.equal(torch.full((2,), 2 + 0.5j))

@@ -7,6 +7,7 @@ import torch
 from fairseq_commands import REPO, generate, last_line, train
 from trainers import build_trainer, write_synthetic
 
+from transformer_plugin.checkpoints.contents_check import not_finite
 from transformer_plugin.refusal import Refusal
 from transformer_plugin.training.checkpoint_check import check_loads
 
@@ -104,3 +105,23 @@ def test_numbers_are_neither_copied_nor_checked(trainer, monkeypatch):
         trainer, "state_dict", lambda: state | {"model": state["model"] | {"huge": huge}}
     )
     check_loads(trainer)
+
+
+def test_only_the_process_that_saves_asks_for_the_state(trainer, monkeypatch):
+    """Others do not have that of a sharded optimizer."""
+
+    def fail():
+        raise RuntimeError("not consolidated on this rank")
+
+    monkeypatch.setattr(trainer, "state_dict", fail)
+    with pytest.raises(RuntimeError, match="not consolidated"):
+        check_loads(trainer)
+    monkeypatch.setattr(type(trainer), "should_save_checkpoint_on_current_rank", False)
+    check_loads(trainer)
+
+
+def test_what_holds_no_number():
+    weights = {"state": {"a": 1}, "whole": torch.arange(3), "turned": torch.full((2,), 1j)}
+    assert not not_finite(weights)
+    weights["turned"][1] = complex(float("nan"), 0)
+    assert not_finite(weights) == ["turned"]

@@ -57,6 +57,19 @@ def test_nothing_waits_for_the_gpu(on_meta, switch, padded_side):
     assert all(log[name].is_meta for name in ("loss", "nll_loss", "correct"))
 
 
+@pytest.mark.parametrize("switch", ["--left-pad-source", "--left-pad-target"])
+def test_nothing_waits_for_the_gpu_in_the_calls_of_fairseqs_losses(on_meta, switch):
+    trainer, batch = on_meta(switch, "--criterion", "label_smoothed_cross_entropy")
+    batch["target"] = batch["target"][:, 1:]  # what a target is, is the loss's affair
+    sample, _ = trainer._prepare_sample(batch)
+    model = trainer.get_model().to("meta").train()
+    logits, _ = model(**sample["net_input"])
+    logits.sum().backward()
+    encoded = model.encoder(sample["net_input"]["src_tokens"])
+    assert logits.shape[:2] == batch["net_input"]["prev_output_tokens"].shape
+    assert encoded["encoder_out"][0].is_meta
+
+
 def test_nothing_waits_for_the_gpu_in_flash_attention(on_meta, monkeypatch):
     calls = []
 

@@ -69,10 +69,11 @@ def average(paths: Sequence[str | Path], ema: bool = False) -> dict[str, Any]:
         for name, weight in state["model"].items():
             if weight.first_name != name or weight.counter is not None:
                 continue
+            wide = torch.complex128 if weight.dtype.is_complex else torch.float64
             if name in sums:
-                sums[name] += tensors[name].double()  # adding two types is 7 times slower
+                sums[name] += tensors[name].to(wide)  # adding two types is 7 times slower
             else:
-                sums[name] = tensors[name].to(torch.float64, copy=True)
+                sums[name] = tensors[name].to(wide, copy=True)
         del tensors  # frees them before the next file is read
         if not newest or (num_updates(state) or 0) >= (num_updates(newest) or 0):
             newest = state
@@ -105,7 +106,7 @@ def _read(path: str | Path, ema: bool) -> tuple[dict[str, Any], dict[str, Tensor
             tuple(tensor.shape),
             tensor.dtype,
             names.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), name),
-            None if tensor.is_floating_point() else tensor.clone(),
+            None if tensor.is_floating_point() or tensor.is_complex() else tensor.clone(),
         )
         for name, tensor in tensors.items()
     }

@@ -120,7 +120,7 @@ def _check_tensor(place: str, tensor: Tensor) -> None:
 
 def not_finite(weights: Mapping[str, Tensor]) -> list[str]:
     """The names of the tensors that hold inf or nan."""
-    return [name for name, w in weights.items() if w.is_floating_point() and not _finite(w)]
+    return [name for name, w in weights.items() if isinstance(w, Tensor) and not _finite(w)]
 
 
 def _finite(weight: Tensor) -> bool:

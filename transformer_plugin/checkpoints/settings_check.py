@@ -54,7 +54,7 @@ def check_settings(state: dict[str, Any]) -> None:
             declared = declared_options(kind, chosen)
             for name, wrong in declared.wrong(options) if declared else ():
                 raise ValueError(f"{place}.{name} = {shortened(options[name])}: {wrong}")
-            if kind == "model" and declared:  # nothing is built for other names
+            if kind == "model" and declared:  # a name that is not registered builds nothing
                 known = {n: value for n, value in options.items() if n not in declared.own}
                 _check_sizes(place, known, model)
             if kind == "model" and is_known(built_class(chosen)):

@@ -111,7 +111,7 @@ class Adam(torch.optim.Optimizer):
         )
         for weight, number in zip(weights, numbers, strict=True):
             for name, value in state_dict["state"].get(number, {}).items():
-                if name in ("exp_avg", "exp_avg_sq"):
+                if name in ("exp_avg", "exp_avg_sq") and weight.dtype != _wide(weight):
                     self.state[weight][name] = value.to(weight.device, _wide(weight))
 
     @torch.no_grad()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -132,8 +132,13 @@ def pad_like(rows: Tensor, packing: Packing, padding_mask: Tensor) -> Tensor:
     Args:
         padding_mask: ``[B, L]``, True = padding.
     """
-    real = rows[: packing.offsets[-1]]  # without idle rows
-    return restore_padding(real, padding_mask, padding_mask.shape)
+    if packing.index is None:
+        return packing.pad(rows)
+    size, idle = padding_mask.numel(), packing.index == padding_mask.numel()
+    # The places of real tokens come first. Unlike those of a mask, their number is not asked for.
+    places = padding_mask.flatten().byte().argsort(stable=True)
+    index = F.pad(places, (0, rows.size(0) - size)).masked_fill(idle, size)
+    return replace(packing, index=index).pad(rows)
 
 
 def restore_padding(rows: Tensor, padding_mask: Tensor | None, shape: torch.Size) -> Tensor:

@@ -79,7 +79,8 @@ class SinusoidalPositionalEncoding(nn.Module):
                     " sentence"
                 )
             table = self._exact(2 * needed)
-        table = table.to(positions.device)
+        with torch.inference_mode(False):
+            table = table.to(positions.device)
         if not table.is_meta:  # whose values would be lost
             self.table = table
         return table[self.first_position :].index_select(0, positions)

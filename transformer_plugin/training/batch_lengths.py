@@ -8,16 +8,18 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..criterion import omits_targets
+from ..criterion import VaswaniCrossEntropy, omits_targets
 from ..model import VaswaniTransformer
 from ..modules.packing import prepare_packing
 from ..throughput import sentence_lengths
 
 
-def prepare_lengths(model: nn.Module, moved: dict[str, Any], batch: dict[str, Any]) -> None:
+def prepare_lengths(
+    model: nn.Module, criterion: nn.Module, moved: dict[str, Any], batch: dict[str, Any]
+) -> None:
     """Prepares the packing of a batch on a GPU, and adds what the criterion asks about it: the
-    ``vaswani_lengths`` by which it counts FLOPs, and ``omits_targets``. Does nothing for models
-    that are not the plugin's.
+    ``vaswani_lengths`` by which it counts FLOPs, and whether it ``omits_targets``. Does nothing for
+    models that are not the plugin's.
 
     Args:
         moved: fairseq's sample on the GPU.
@@ -26,7 +28,8 @@ def prepare_lengths(model: nn.Module, moved: dict[str, Any], batch: dict[str, An
     if isinstance(model, VaswaniTransformer):
         pad = model.decoder.padding_idx
         moved["vaswani_lengths"] = sentence_lengths(batch, pad)
-        moved["omits_targets"] = omits_targets(batch, pad)
+        if isinstance(criterion, VaswaniCrossEntropy):  # others may do as they like
+            moved["vaswani_omits_targets"] = omits_targets(batch, pad)
         for tokens, original in zip(_tokens(moved), _tokens(batch), strict=True):
             prepare_packing(tokens, original, pad)
 

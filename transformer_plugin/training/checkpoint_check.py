@@ -1,4 +1,4 @@
-"""Checks before training that a run's checkpoints can be loaded: otherwise its work is lost."""
+"""Checks before each epoch that a run's checkpoints can be loaded: otherwise its work is lost."""
 
 from __future__ import annotations
 
@@ -41,11 +41,16 @@ def check_loads(trainer: Trainer) -> None:
     if trainer.cfg.checkpoint.no_save:
         return
     trainer.consolidate_optimizer()
-    file = io.BytesIO()
+    saves = trainer.should_save_checkpoint_on_current_rank
+    if not (saves or trainer.always_call_state_dict_during_save_checkpoint):
+        return  # a sharded optimizer's state is in the process that saves
+    state, file = trainer.state_dict(), io.BytesIO()
     try:
-        torch.save(utils.apply_to_sample(_without_numbers, trainer.state_dict()), file)
+        torch.save(utils.apply_to_sample(_without_numbers, state), file)
         file.seek(0)
         load(file, check_weights=False)
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
     except Exception as error:  # pickling the user's objects can raise anything
         why = in_one_line(error).removeprefix(f"{file}: ").partition(" and could run code")[0]
         raise Refusal(

@@ -171,7 +171,7 @@ class SafeTrainer(Trainer):
         """As in fairseq, and prepares what depends on the lengths of the sentences."""
         prepared, was_dummy = super()._prepare_sample(sample, is_dummy)
         if self.cuda and sample:
-            prepare_lengths(self.get_model(), prepared, sample)
+            prepare_lengths(self.get_model(), self.get_criterion(), prepared, sample)
         return prepared, was_dummy
 
     def train_step(self, samples: list[dict[str, Any]], raise_oom: bool = False) -> Any:
