@@ -78,11 +78,12 @@ class SinusoidalPositionalEncoding(nn.Module):
                     " embed_positions.table, which was changed: assign a longer one, or drop the"
                     " sentence"
                 )
-            table = self._exact(2 * needed)
-        with torch.inference_mode(False):
-            table = table.to(positions.device)
-        if not table.is_meta:  # whose values would be lost
-            self.table = table
+            self.table = table = self._exact(2 * needed)
+        if table.device != positions.device:
+            with torch.inference_mode(False):
+                table = table.to(positions.device)
+            if not table.is_meta:  # whose values would be lost
+                self.table = table
         return table[self.first_position :].index_select(0, positions)
 
 
