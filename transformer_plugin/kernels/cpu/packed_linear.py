@@ -1,5 +1,5 @@
 """Linear maps of a search with oneDNN, with each matrix packed in oneDNN's own layout. Without this
-kernel a search takes 1.03 times as long in fp32, 1.05 in bf16 (``bench/kernels.py``).
+kernel a search takes 1.56 times as long in fp32, 1.11 in bf16 (``bench/kernels.py``).
 
 Trainable weights are never packed: optimizers change them through ``.data``, which torch's counter
 of changes does not see. Others are compared at the start of each search.
