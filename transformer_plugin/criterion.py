@@ -111,13 +111,16 @@ class VaswaniCrossEntropy(FairseqCriterion):
     ) -> tuple[Tensor, Callable[[Tensor], Tensor], Tensor]:
         """The decoder's output, ``[N, D]``; its projection to logits; and the gold classes."""
         features, _ = model(**sample["net_input"], features_only=True, packed=True)
-        target, _ = pack_tokens(sample["target"], self.padding_idx)
         omits = sample.get("vaswani_omits_targets")  # known from the host
-        if omits_targets(sample, self.padding_idx) if omits is None else omits:
+        if omits is None:
+            omits = omits_targets(sample, self.padding_idx)
+        if omits:
             inputs = sample["net_input"]["prev_output_tokens"].ne(self.padding_idx)
-            of_each_row = sample["target"][inputs]
-            counted = of_each_row.ne(self.padding_idx)
-            features, target = features[: counted.numel()][counted], of_each_row[counted]
+            target = sample["target"][inputs]  # of each row of the features
+            counted = target.ne(self.padding_idx)
+            features, target = features[: counted.numel()][counted], target[counted]
+        else:
+            target, _ = pack_tokens(sample["target"], self.padding_idx)
         return features, model.decoder.output_layer, target
 
     def _log_p(

@@ -127,30 +127,35 @@ def test_a_stopped_service_waits_for_nobody(prepared, number):
     assert half.recv(1) == b""
 
 
-def in_capitals(jobs):
-    return [[{"translation": s.upper()} for s in job.sentences] for job in jobs]
+class Work:
+    """Translates into capitals, once it may go on; records the sentences of each call's jobs."""
+
+    def __init__(self):
+        self.started, self.go_on = threading.Event(), threading.Event()
+        self.batches = []
+
+    def __call__(self, jobs):
+        self.batches.append([job.sentences for job in jobs])
+        self.started.set()
+        self.go_on.wait(10)
+        if any("bad" in job.sentences for job in jobs):
+            raise RuntimeError("no")
+        return [[{"translation": s.upper()} for s in job.sentences] for job in jobs]
 
 
 def test_one_bad_request_does_not_harm_the_others_of_its_batch():
-    started, go_on = threading.Event(), threading.Event()
-
-    def work(jobs):
-        started.set()
-        go_on.wait(10)
-        if any("bad" in job.sentences for job in jobs):
-            raise RuntimeError("no")
-        return in_capitals(jobs)
+    work = Work()
 
     async def ask():
         queue = RequestQueue(work, max_waiting=3, max_sentences=10)
         async with queue.open():
             first = asyncio.create_task(queue.answer(Job(["a"])))
-            await asyncio.to_thread(started.wait, 10)
+            await asyncio.to_thread(work.started.wait, 10)
             waiting = [asyncio.create_task(queue.answer(Job([s]))) for s in ("b", "bad", "c")]
             await asyncio.sleep(0)
             with pytest.raises(asyncio.QueueFull):
                 await queue.answer(Job(["d"]))
-            go_on.set()
+            work.go_on.set()
             return await asyncio.gather(first, *waiting, return_exceptions=True)
 
     a, b, bad, c = asyncio.run(ask())
@@ -159,18 +164,13 @@ def test_one_bad_request_does_not_harm_the_others_of_its_batch():
 
 
 def test_clients_that_have_left_take_no_place():
-    started, go_on = threading.Event(), threading.Event()
-
-    def work(jobs):
-        started.set()
-        go_on.wait(10)
-        return in_capitals(jobs)
+    work = Work()
 
     async def ask():
         queue = RequestQueue(work, max_waiting=1, max_sentences=10)
         async with queue.open():
             first = asyncio.create_task(queue.answer(Job(["a"])))
-            await asyncio.to_thread(started.wait, 10)
+            await asyncio.to_thread(work.started.wait, 10)
             for sentence in ("b", "c"):
                 gone = asyncio.create_task(queue.answer(Job([sentence])))
                 await asyncio.wait([gone], timeout=0.1)
@@ -178,30 +178,25 @@ def test_clients_that_have_left_take_no_place():
                 with pytest.raises(asyncio.CancelledError):
                     await gone
             last = asyncio.create_task(queue.answer(Job(["d"])))
-            go_on.set()
+            work.go_on.set()
             return await asyncio.gather(first, last)
 
     assert asyncio.run(ask()) == [[{"translation": "A"}], [{"translation": "D"}]]
 
 
 def test_requests_are_answered_together_up_to_a_number_of_sentences():
-    batches, started, go_on = [], threading.Event(), threading.Event()
-
-    def work(jobs):
-        batches.append([len(job.sentences) for job in jobs])
-        started.set()
-        go_on.wait(10)
-        return in_capitals(jobs)
+    work = Work()
 
     async def ask():
         queue = RequestQueue(work, max_waiting=9, max_sentences=4)
         async with queue.open():
             first = asyncio.create_task(queue.answer(Job(["x"])))
-            await asyncio.to_thread(started.wait, 10)
+            await asyncio.to_thread(work.started.wait, 10)
             rest = [asyncio.create_task(queue.answer(Job(["x"] * n))) for n in (3, 1, 2, 1)]
             await asyncio.sleep(0)
-            go_on.set()
+            work.go_on.set()
             await asyncio.gather(first, *rest)
 
     asyncio.run(ask())
-    assert batches == [[1], [3, 1], [2, 1]]
+    sizes = [[len(sentences) for sentences in batch] for batch in work.batches]
+    assert sizes == [[1], [3, 1], [2, 1]]

@@ -51,7 +51,7 @@ def _of_dataclass(dataclass: type) -> DeclaredOptions:
     """The fields of a dataclass, with OmegaConf's type check, as in fairseq."""
     declared = OmegaConf.structured(dataclass)
     names = {str(name) for name in declared} - {"_name"}
-    known = {n for base in dataclass.__mro__ if is_known(base) for n in _fields(base)}
+    known = {n for base in dataclass.__mro__ if is_builtin(base) for n in _fields(base)}
 
     def problem(options: dict[str, Any]) -> str | None:
         try:
@@ -74,7 +74,7 @@ def _of_dataclass(dataclass: type) -> DeclaredOptions:
 def _of_arguments(component: type) -> DeclaredOptions:
     """The options that a component without a dataclass adds to the command line."""
     actions = _actions(component)
-    known = {n for base in component.__mro__ if is_known(base) for n in _actions(base)}
+    known = {n for base in component.__mro__ if is_builtin(base) for n in _actions(base)}
 
     def problem(action: argparse.Action, value: Any) -> str | None:
         if action.nargs == 0:  # a switch
@@ -109,6 +109,6 @@ def _fields(kind: type) -> Iterable[str]:
     return getattr(kind, "__dataclass_fields__", ())
 
 
-def is_known(kind: object) -> bool:
+def is_builtin(kind: object) -> bool:
     """Whether a class is fairseq's or the plugin's, and not the user's own."""
     return getattr(kind, "__module__", "").startswith(("fairseq.", "transformer_plugin."))

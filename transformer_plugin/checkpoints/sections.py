@@ -8,7 +8,7 @@ from typing import Any
 
 from fairseq.tasks import TASK_REGISTRY
 
-from .declared_options import is_known
+from .declared_options import is_builtin
 
 
 def saved_options(state: Mapping[str, Any], part: str) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def own_task(state: Mapping[str, Any]) -> str | None:
     """The task that a checkpoint was trained with, if it is not the plugin's or fairseq's."""
     options = saved_options(state, "task")
     name: str | None = options.get("_name") or options.get("task")
-    return None if is_known(TASK_REGISTRY.get(name)) else name
+    return None if is_builtin(TASK_REGISTRY.get(name)) else name
 
 
 def section(cfg: Mapping[str, Any], name: str) -> dict[str, Any]:

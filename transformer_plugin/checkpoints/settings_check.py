@@ -17,7 +17,7 @@ from fairseq.registry import REGISTRIES
 
 from .. import components  # noqa: F401  (registers the plugin's components with their options)
 from ..architectures import built_class
-from .declared_options import declared_options, is_known
+from .declared_options import declared_options, is_builtin
 from .evaluated_options import check_evaluated
 from .literals import shortened
 
@@ -57,7 +57,7 @@ def check_settings(state: dict[str, Any]) -> None:
             if kind == "model" and declared:  # a name that is not registered builds nothing
                 known = {n: value for n, value in options.items() if n not in declared.own}
                 _check_sizes(place, known, model)
-            if kind == "model" and is_known(built_class(chosen)):
+            if kind == "model" and is_builtin(built_class(chosen)):
                 _check_real(model)
 
 

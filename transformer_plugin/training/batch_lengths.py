@@ -28,7 +28,7 @@ def prepare_lengths(
     if isinstance(model, VaswaniTransformer):
         pad = model.decoder.padding_idx
         moved["vaswani_lengths"] = sentence_lengths(batch, pad)
-        if isinstance(criterion, VaswaniCrossEntropy):  # others may do as they like
+        if isinstance(criterion, VaswaniCrossEntropy):  # another loss may have other targets
             moved["vaswani_omits_targets"] = omits_targets(batch, pad)
         for tokens, original in zip(_tokens(moved), _tokens(batch), strict=True):
             prepare_packing(tokens, original, pad)

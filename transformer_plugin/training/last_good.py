@@ -134,14 +134,18 @@ def _written(path: Path) -> int:
 
 def _place(path: Path) -> tuple[int, int]:
     """The epoch, and the number of its batches, after which a checkpoint was saved."""
-    place = (load_header(path).get("extra_state") or {}).get("train_iterator") or {}
+    place = _extra_state(path).get("train_iterator") or {}
     return place.get("epoch", 0), place.get("iterations_in_epoch", 0)
 
 
 def _is_best(path: Path) -> bool:
     """Whether no earlier checkpoint of the run had a better score in validation."""
-    state = load_header(path).get("extra_state") or {}
+    state = _extra_state(path)
     return state.get("val_loss") is not None and state["val_loss"] == state.get("best")
+
+
+def _extra_state(path: Path) -> dict[str, Any]:
+    return load_header(path).get("extra_state") or {}
 
 
 def finished_updates(path: Path, check_weights: bool = True) -> int | None:

@@ -40,7 +40,7 @@ def continues_itself(path: str, settings: Any) -> bool:
     if saved_in:
         logger.info(
             "the counts of --patience and --divergence-updates start again: %s was saved in %s,"
-            " and moved or copied since",
+            " and has been moved or copied since",
             path,
             saved_in,
         )
