@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import weakref
+from array import array
 from ctypes import byref, c_float, c_int64, c_void_p
 
 import torch
@@ -96,6 +97,7 @@ class TableCache:
         copied.layers = [copy.copy(layer) for layer in self.layers]
         for layer in copied.layers:
             layer._cache, layer.steps = weakref.proxy(copied), layer.steps.copy()
+            layer._keys = layer._keys[:]
         return copied
 
     @property
@@ -143,6 +145,7 @@ class TableLayerCache:
         first = self.memory.data_ptr()
         self._memory_keys = (c_void_p * max_length)(*range(first, first + max_length * row, row))
         self.steps: list[Tensor] = []  # [B * k, H * (2 K + d_v)] each
+        self._keys = array("Q")  # the addresses of their keys
 
     def self_attention(
         self, attention: MultiHeadAttention, projected: Tensor, need_weights: bool
@@ -152,18 +155,19 @@ class TableLayerCache:
             context, _ = self.self_attention(attention, projected.to(self.memory.dtype), False)
             return context.to(projected.dtype), None
         self.steps.append(projected.contiguous())
+        bytes_q = attention.num_heads * attention.d_k * projected.element_size()
+        self._keys.append(self.steps[-1].data_ptr() + bytes_q)
         if len(self.steps) != self._cache.room:
             raise ValueError(ONE_POSITION)
         ancestors = self._cache.ancestors
         if len(projected) != len(ancestors):
             raise ValueError(f"tokens of {len(projected)} sentences, not {len(ancestors)}")
-        steps = self.steps[-attention.window - 1 :] if attention.window else self.steps
-        bytes_q = attention.num_heads * attention.d_k * projected.element_size()
-        keys = (c_void_p * len(steps))(*(rows.data_ptr() + bytes_q for rows in steps))
-        numbers = _Attention(group=1, positions=len(steps), row_stride=projected.size(-1))
+        first = max(0, len(self.steps) - attention.window - 1) if attention.window else 0
+        numbers = _Attention(group=1, positions=len(self.steps) - first)
+        numbers.row_stride = projected.size(-1)
         numbers.group_stride, numbers.position_stride = ancestors.size(2), 1
-        seen = ancestors[:, :, -len(steps) :]
-        return _attend(attention, steps[-1], numbers, keys, seen), None
+        keys = c_void_p(self._keys.buffer_info()[0] + first * self._keys.itemsize)
+        return _attend(attention, self.steps[-1], numbers, keys, ancestors[:, :, first:]), None
 
     def encoder_attention(
         self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
@@ -182,7 +186,7 @@ def _attend(
     attention: MultiHeadAttention,
     q: Tensor,
     numbers: _Attention,
-    keys: ctypes.Array[c_void_p],
+    keys: ctypes.Array[c_void_p] | c_void_p,
     row_numbers: Tensor,
     lengths: Tensor | None = None,
 ) -> Tensor:
