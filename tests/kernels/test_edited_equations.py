@@ -24,7 +24,7 @@ EDITS = {
             "seen = distance >= 0 if",
             "seen = (distance >= 0) & (distance <= 3) if",
         ),
-        *("loss scores", ["attention", "decoder_cache"]),
+        *("loss scores", ["attention", "decoder_cache", "decoder_layers"]),
     ),
     "softmax temperature": (
         *("modules/attention.py", "scores = scores.to(", "scores = 0.5 * scores.to("),
@@ -34,15 +34,16 @@ EDITS = {
         "modules/feed_forward.py",
         "linear(self.inner, x, relu=True)",
         "nn.functional.gelu(linear(self.inner, x))",
-        *("loss scores", []),
+        *("loss scores", ["decoder_layers"]),
     ),
     "ReLU to ELU in the linear map": (
         *("modules/linear.py", "F.relu(y) if", "F.elu(y) if"),
-        *("loss scores", ["attention", "linear", "packed_linear", "decoder_cache"]),
+        "loss scores",
+        ["attention", "linear", "packed_linear", "decoder_cache", "decoder_layers"],
     ),
     "epsilon of the norm": (
         *("modules/residual.py", "LayerNorm(d_model, eps=eps)", "LayerNorm(d_model, eps=1.0)"),
-        *("loss scores", []),
+        *("loss scores", ["decoder_layers"]),
     ),
     "order of residual and norm": (
         *(
@@ -50,7 +51,7 @@ EDITS = {
             "self.norm(x + dropout(sublayer(x), rate))",
             "x + self.norm(dropout(sublayer(x), rate))",
         ),
-        *("loss scores", []),
+        *("loss scores", ["decoder_layers"]),
     ),
     "smoothing mass": (
         "modules/label_smoothing.py",
@@ -62,7 +63,7 @@ EDITS = {
         "modules/stack.py",
         "return (x if self.norm is None else self.norm(x)), all_weights",
         "return (x.tanh() if self.norm is None else self.norm(x)), all_weights",
-        *("loss scores", []),
+        *("loss scores", ["decoder_layers"]),
     ),
     "output layer": (
         *("modules/decoder.py", "self.output_projection(features)"),
@@ -85,7 +86,7 @@ EDITS = {
     ),
     "type of products": (
         *("modules/products.py", "return weight.dtype", "return torch.bfloat16"),
-        *("", ["chunked_loss", "linear", "packed_linear", "products"]),
+        *("", ["chunked_loss", "decoder_layers", "linear", "packed_linear", "products"]),
     ),
     "choice of the likeliest tokens": (
         *("search/candidates.py", "log_p.topk(k, dim=1)", "log_p.mul(0.5).topk(k, dim=1)"),
@@ -95,7 +96,8 @@ EDITS = {
         "modules/attention.py",
         "",
         "AttentionScore.forward = lambda self, q, k: (q @ k.mT).tanh()\n",
-        *("loss scores", ["attention", "decoder_cache", "fused_attention"]),
+        "loss scores",
+        ["attention", "decoder_cache", "decoder_layers", "fused_attention"],
     ),
     "a variant under a condition": (
         "modules/label_smoothing.py",

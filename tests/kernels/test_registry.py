@@ -21,6 +21,7 @@ from transformer_plugin.modules.products import product_type, row_multiple
 from transformer_plugin.search.beam_search import may_have_ended, worth_shrinking
 from transformer_plugin.search.candidates import likeliest
 from transformer_plugin.search.decoder_state import (
+    bind_layers,
     logit_chunks,
     prepare_decoding,
     start_decoding,
@@ -182,7 +183,7 @@ CASES = {
 }
 # Not compared here: random numbers, choices and preparations, which have tests of their own.
 ELSEWHERE = (dropout, product_type, row_multiple, prepare_decoding, prepare_packing)
-ELSEWHERE += (may_have_ended, worth_shrinking)
+ELSEWHERE += (may_have_ended, worth_shrinking, bind_layers)
 
 
 def cases(operation, dtype):

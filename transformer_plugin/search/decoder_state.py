@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from torch import Tensor, nn
 
 from ..modules.decoder import Decoder
+from ..modules.key_values import KeyValues
 from ..modules.multi_head_attention import MultiHeadAttention
 from ..modules.operation import operation
 from ..modules.packing import Packing
@@ -75,11 +76,26 @@ def _encoder_attention(layer: nn.Module) -> MultiHeadAttention:
     return found[0]
 
 
+LayersOfStep = Callable[[Tensor, Iterable[KeyValues]], Tensor]
+
+
+@operation
+def bind_layers(decoder: Decoder, x: Tensor) -> LayersOfStep:
+    """The layers of ``decoder`` for the steps of one search: a function of the embedded tokens of a
+    position, ``[B, k, D]``, and the layers' caches.
+
+    Args:
+        x: embedded tokens of the first position.
+    """
+    return lambda x, key_values: decoder.through_layers(x, key_values, ())[0]
+
+
 class CachedDecoder:
     """The layers' own forward pass over a KV cache (see ``DecoderState``)."""
 
     def __init__(self, decoder: Decoder, cache: Any) -> None:
         self._decoder, self._cache = decoder, cache
+        self._layers: LayersOfStep | None = None
 
     def step(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """See ``DecoderState``."""
@@ -90,11 +106,12 @@ class CachedDecoder:
                 " starts with one, and reorder changes their number"
             )
         x = decoder.embed(tokens, cache.extend(), cache.room)
-        last = (len(cache.layers) - 1,) if need_weights else ()
-        x, asked = decoder.through_layers(x, cache.layers, last)
-        if not asked or asked[0][1] is None:
-            return x, None
-        return x, asked[0][1].mean(dim=1)
+        if not need_weights:
+            self._layers = self._layers or bind_layers(decoder, x)
+            return self._layers(x, cache.layers), None
+        x, asked = decoder.through_layers(x, cache.layers, (len(cache.layers) - 1,))
+        weights = asked[0][1] if asked else None
+        return x, None if weights is None else weights.mean(dim=1)
 
     def reorder(self, parents: Tensor) -> None:
         """See ``DecoderState``."""

@@ -3,4 +3,4 @@
 from . import packed_linear  # noqa: F401 - tried before linear.py, whose products have no packed copy
 
 # isort: split
-from . import attention, candidates, decoder_cache, dropout, linear, products  # noqa: F401
+from . import attention, candidates, decoder_cache, decoder_layers, dropout, linear, products  # noqa: F401

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Callable
 from ctypes import byref, c_float, c_int32, c_int64
 from typing import NamedTuple
 
@@ -107,27 +108,33 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
 @kernel(linear, _supports, stands_for=[product_type, Int8Linear, nn.Linear])
 def packed_linear(layer: Linear, x: Tensor, relu: bool = False) -> Tensor:
     """See ``linear``."""
+    return bind_linear(layer)(x, relu)
+
+
+def bind_linear(layer: Linear) -> Callable[..., Tensor]:
+    """``packed_linear`` of ``layer`` with the weight that it has now."""
     matrix = _PACKED[layer].matrix
     if isinstance(layer, nn.Linear):
-        return onednn.affine(x, matrix, layer.bias, relu)
-    y = _int8_product(x.contiguous().view(-1, x.size(-1)), matrix, layer, relu)
-    return y.view(*x.shape[:-1], -1)
+        bias = layer.bias
+        return lambda x, relu=False: onednn.affine(x, matrix, bias, relu)
+    return lambda x, relu=False: _int8_product(x, matrix, layer, relu)
 
 
 def _int8_product(x: Tensor, matrix: Tensor, layer: Int8Linear, relu: bool) -> Tensor:
-    """``layer`` of ``x``, ``[N, D]``, with its packed weight; ``x`` is rounded as by ``quantise``
-    in ``modules/int8_linear.py``."""
-    steps = torch.empty_like(x, dtype=torch.uint8)
+    """``layer`` of ``x`` with its packed weight; ``x`` is rounded as by ``quantise`` in
+    ``modules/int8_linear.py``."""
+    rows = x.contiguous().view(-1, x.size(-1))
+    steps = torch.empty_like(rows, dtype=torch.uint8)
     scale, zero_point = c_float(), c_int32()
     function("quantise", x.dtype)(
-        *(address(x), c_int64(x.numel()), address(steps)), byref(scale), byref(zero_point)
+        *(address(rows), c_int64(x.numel()), address(steps)), byref(scale), byref(zero_point)
     )
     y: Tensor = torch.ops.onednn.qlinear_pointwise.default(
         *(steps, scale.value, zero_point.value, matrix, layer.scale),
         *(_no_zero_points(layer.scale.numel()), layer.bias),
         *(1.0, 0, x.dtype, "relu" if relu else "none", [], ""),
     )
-    return y
+    return y.view(*x.shape[:-1], -1)
 
 
 @functools.cache
