@@ -23,23 +23,16 @@ Floats vector(const Number* x, int64_t size, int64_t i) {
 // The found.size() largest elements of a row, largest first; equal ones keep their order.
 template <class Number>
 void find_largest(const Number* x, int64_t size, std::vector<Found>& found) {
-    constexpr int kBlock = 4 * kLanes;
     std::fill(found.begin(), found.end(), Found{kMinusInfinity, 0});
-    for (int64_t start = 0; start < size; start += kBlock) {
-        Floats vectors[4], top = Floats{} + kMinusInfinity;
-        int count = 0;
-        for (int64_t i = start; i < std::min(size, start + kBlock); i += kLanes, ++count) {
-            vectors[count] = vector(x, size, i);
-            top = larger(vectors[count], top);
-        }
-        if (!(largest(top) > found.back().logit)) continue;
-        for (int i = 0; i < count * kLanes; ++i) {
-            const float logit = vectors[i / kLanes][i % kLanes];
-            if (!(logit > found.back().logit)) continue;
-            const auto place = std::upper_bound(found.begin(), found.end(), logit,
+    for (int64_t i = 0; i < size; i += kLanes) {
+        const Floats logits = vector(x, size, i);
+        for (uint32_t bits = above(logits, found.back().logit); bits; bits &= bits - 1) {
+            const int j = __builtin_ctz(bits);
+            const auto place = std::upper_bound(found.begin(), found.end(), logits[j],
                                                 [](float v, Found f) { return v > f.logit; });
+            if (place == found.end()) continue;  // the last one has been replaced since
             std::move_backward(place, found.end() - 1, found.end());
-            *place = {logit, start + i};
+            *place = {logits[j], i + j};
         }
     }
 }

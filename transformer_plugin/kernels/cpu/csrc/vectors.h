@@ -107,6 +107,19 @@ float largest(Floats v) {
     return reduced(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 
+// A bit for each element of `v` that is larger than `bound`, from the lowest bit.
+uint32_t above(Floats v, float bound) {
+#ifdef __AVX512F__
+    return _mm512_cmp_ps_mask(__m512(v), _mm512_set1_ps(bound), _CMP_GT_OQ);
+#elif defined __AVX__
+    return _mm256_movemask_ps(__m256(v > bound));
+#else
+    uint32_t bits = 0;
+    for (int i = 0; i < kLanes; ++i) bits |= uint32_t(v[i] > bound) << i;
+    return bits;
+#endif
+}
+
 // The sums of four vectors.
 void sums(const Floats (&v)[4], float* out) {
 #ifdef __AVX__  // compilers generate many instructions for the loop
