@@ -1,5 +1,7 @@
 """A decoding step through packed matrices (``packed_linear.py``), which are looked up and checked
-once in a search, not in each product."""
+once in a search, not in each product. Without this kernel a sentence alone takes 1.18 times as long
+in fp32 and 1.24 in bf16, 1,000 sentences with beam 1 take 1.03 and 1.06 times as long
+(``bench/kernels.py``)."""
 
 from __future__ import annotations
 
