@@ -30,6 +30,8 @@ class VaswaniDecoder(Decoder, FairseqIncrementalDecoder):
             which a search does not call, without ``through_layers``.
     """
 
+    dictionary: Dictionary
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         check_overrides(cls, VaswaniDecoder, ["forward", "decode"], "through_layers")

@@ -60,7 +60,7 @@ def sentence_lengths(sample: dict[str, Any], pad: int) -> tuple[Tensor, Tensor]:
 def _transformer(model: VaswaniTransformer, source: Tensor, target: Tensor) -> Tensor:
     cfg = model.cfg
     encoder, decoder = dimensions(cfg)
-    vocab = model.decoder.output_projection.out_features
+    vocab = len(model.decoder.dictionary)  # a user's output layer may have other parts
     return transformer_flops(encoder, vocab, source, target, decoder)
 
 
