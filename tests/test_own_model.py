@@ -214,3 +214,26 @@ def test_lists_are_divided_as_tensors_are():
     found = EncoderInput.of(net_input, torch.tensor([2, 0]), 1)
     assert found.tokens[:, 0].tolist() == [6, 4]
     assert found.extra == {"names": ["c", "a"], "n": [1]}
+
+
+class CachedTable(MultiHeadAttention):
+    """Keeps a table that grows with the longest sentence so far, as rotary positions do."""
+
+    def attend(self, q, k, v, allowed=None, need_weights=False, positions=None):
+        length = k.size(2)
+        if positions is not None and getattr(self, "table", q[0, 0, :0]).size(0) < length:
+            self.table = torch.arange(length).float()[:, None].expand(-1, q.size(-1)).cos()
+        if positions is not None and q.size(2) == length:
+            k = k * self.table[:length]
+        return super().attend(q, k, v, allowed, need_weights, positions)
+
+
+def test_training_goes_on_with_what_a_users_module_kept_in_a_search(build, batch):
+    """As with --eval-bleu: tensors made in inference mode cannot be saved for backward."""
+    model, sample = build(d_model=64), batch([7, 4, 9], [3, 6, 5])
+    for layer in [*model.encoder.layers, *model.decoder.layers]:
+        layer.self_attention.__class__ = CachedTable
+    rules = Rules(2, functools.partial(gnmt_length_penalty, alpha=0.6), "bound", 2, 1, 3)
+    VaswaniGenerator([model], rules, 0, 40).generate([model], sample)
+    model.train()(**sample["net_input"])[0].sum().backward()
+    assert all(layer.self_attention.table.size(0) > 5 for layer in model.decoder.layers)

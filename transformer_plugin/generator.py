@@ -107,8 +107,12 @@ class VaswaniGenerator(nn.Module):
         for model in self.models:
             prepare_decoding(model, rows)
 
+        # Training cannot go on with tensors of inference, which a user's module may have kept.
+        trained = any(each.requires_grad for model in self.models for each in model.parameters())
+
         def search(sentences: Tensor) -> list[list[Hypothesis]]:
-            return self._search(net_input, sentences, max_lengths, prefix_tokens, bos_token)
+            with torch.no_grad(), torch.inference_mode(not trained):  # of this thread alone
+                return self._search(net_input, sentences, max_lengths, prefix_tokens, bos_token)
 
         workers = self._workers(src_tokens)
         map_batches = map if workers == 1 else map_in_threads
@@ -133,7 +137,6 @@ class VaswaniGenerator(nn.Module):
         shared = not (tokens.is_cuda or random) and all(map(is_unmodified, parts))
         return torch.get_num_threads() if shared else 1
 
-    @torch.inference_mode()  # applies only to its own thread
     def _search(
         self,
         net_input: Mapping[str, Any],

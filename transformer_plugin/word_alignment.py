@@ -53,7 +53,7 @@ def add_alignments(
         each["alignment"] = [Link(*pair) for pair in found] if kind == "hard" else found
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def _source_attention(
     models: Sequence[VaswaniTransformer], source: EncoderInput, targets: Sequence[Tensor], pad: int
 ) -> list[Tensor]:
@@ -68,11 +68,10 @@ def _source_attention(
         assert heads is not None
         mean = mean + heads.float().mean(dim=1).cpu() / len(models)
     lengths = source.tokens.ne(pad).sum(dim=1).tolist()
-    with torch.inference_mode(False):  # inference tensors cannot be changed later
-        return [
-            mean[i, : len(target), :length].clone()
-            for i, (target, length) in enumerate(zip(targets, lengths, strict=True))
-        ]
+    return [
+        mean[i, : len(target), :length].clone()
+        for i, (target, length) in enumerate(zip(targets, lengths, strict=True))
+    ]
 
 
 def check_replacement(datasets: Iterable[Any], cfg: Mapping[str, Any]) -> None:

@@ -32,7 +32,7 @@ class AttentionWeights:
         return getattr(self, kind.replace("-", "_"))
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def model_attention(
     model: nn.Module, source_tokens: Tensor, target_tokens: Tensor
 ) -> AttentionWeights:
