@@ -7,6 +7,8 @@ from torch.testing import assert_close
 from transformer_plugin import encoder_input
 from transformer_plugin.encoder_input import EncoderInput
 from transformer_plugin.modules.encoder import Encoder
+from transformer_plugin.modules.operation import Implementation
+from transformer_plugin.modules.products import row_multiple
 
 PAD = 1
 
@@ -50,6 +52,19 @@ def test_parts_give_what_the_batch_gives(model, calls, monkeypatch, on_the_left)
     assert_close(found, expected[: len(found)])
     assert found.size(0) == 28 == found_layout.positions.numel()
     assert found_layout.lengths.equal(layout.lengths)
+    assert_close(found_layout.pad(found), layout.pad(expected))
+
+
+@torch.no_grad()
+def test_idle_rows_of_parts_are_left_out(model, monkeypatch):
+    """Those of a part in the middle would move the rows of later sentences."""
+    source = sentences(False)
+    expected, layout = source.encode(model)
+    eight = Implementation(lambda *_: True, lambda _: 8)
+    monkeypatch.setattr(row_multiple, "implementations", [eight])
+    assert model.encoder.encode(source.tokens)[0].size(0) == 32 != expected.size(0)
+    monkeypatch.setattr(encoder_input, "_CPU_PART", 20)
+    found, found_layout = source.encode(model)
     assert_close(found_layout.pad(found), layout.pad(expected))
 
 

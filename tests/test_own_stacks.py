@@ -216,3 +216,32 @@ def test_a_layer_without_one_encoder_decoder_attention_is_refused(number, build,
     model.decoder.layers[1].encoder_attention = nn.ModuleList(both[:number])
     with pytest.raises(ValueError, match=f"DecoderLayer, has {number} encoder-decoder"):
         check_search(model, batch([7, 4, 9], [3, 6, 5]))
+
+
+class Copying(VaswaniDecoder):
+    """Attends to its own weights, as a copy mechanism does."""
+
+    def through_layers(self, x, key_values, asked=()):
+        x, weights = super().through_layers(x, key_values, {*asked, len(self.layers) - 1})
+        share = weights[-1][1].mean(1).amax(-1)  # [B, T] of a rectangle
+        return x * share.amax(), weights if asked else []
+
+
+@pytest.mark.parametrize("packed_weights", [True, False])
+def test_a_decoder_that_uses_weights_of_attention_has_them_in_a_search(
+    packed_weights, build, batch
+):
+    model = build(d_model=64).eval().requires_grad_(not packed_weights)
+    model.decoder.__class__ = Copying
+    beams = VaswaniGenerator([model], RULES, 0, 9).generate([model], batch([7], [3]))
+    assert len(beams[0]) == 3
+
+
+def test_an_output_layer_of_several_maps_is_trained_and_searched(build, batch, toy_task):
+    model, sample = build(d_model=64), batch([7, 4, 9], [3, 6, 5])
+    projection = model.decoder.output_projection
+    model.decoder.output_projection = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), projection)
+    loss, _, log = VaswaniCrossEntropy(toy_task, 0.0, False)(model.train(), sample)
+    assert loss.isfinite()
+    assert log["flops"] > 0
+    check_search(model.eval().requires_grad_(False), sample)

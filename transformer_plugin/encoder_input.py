@@ -68,7 +68,8 @@ def _joined(parts: Sequence[tuple[Tensor, Packing]]) -> tuple[Tensor, Packing]:
     """The packed rows of several parts of a batch, without idle rows, and their layout."""
     lengths = torch.cat([packing.lengths for _rows, packing in parts])
     rows = torch.cat([rows[: int(packing.offsets[-1])] for rows, packing in parts])
-    return rows, Packing.of_lengths(lengths, parts[0][1].max_length)
+    longest = max(packing.max_length for _rows, packing in parts)
+    return rows, Packing.of_lengths(lengths, longest)
 
 
 def _taken(encode: Callable[..., Any], extra: dict[str, Any]) -> dict[str, Any]:

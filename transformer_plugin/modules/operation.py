@@ -99,4 +99,4 @@ _GLOBAL_HOOKS = tuple(f"_global{hooks}" for hooks in _HOOKS)
 
 @functools.cache
 def _methods(kind: type[nn.Module]) -> frozenset[str]:
-    return frozenset(name for name in dir(kind) if callable(getattr(kind, name)))
+    return frozenset(name for name in dir(kind) if callable(getattr(kind, name, None)))

@@ -26,6 +26,9 @@ class DecoderState(Protocol):
             ValueError: there are not k tokens, or a layer runs twice.
         """
 
+    def bind(self) -> None:
+        """Promises that the decoder does not change before the last step, which may be faster."""
+
     def reorder(self, parents: Tensor) -> None:
         """Replaces hypothesis j by hypothesis ``parents[:, j]``, ``[B, k]``."""
 
@@ -80,14 +83,12 @@ LayersOfStep = Callable[[Tensor, Iterable[KeyValues]], Tensor]
 
 
 @operation
-def bind_layers(decoder: Decoder, x: Tensor) -> LayersOfStep:
-    """The layers of ``decoder`` for the steps of one search: a function of the embedded tokens of a
-    position, ``[B, k, D]``, and the layers' caches.
-
-    Args:
-        x: embedded tokens of the first position.
+def bind_layers(decoder: Decoder) -> LayersOfStep | None:
+    """All layers of ``decoder`` in one step as a function of the embedded tokens of a position,
+    ``[B, k, D]``, and the layers' caches, for a search in which the decoder does not change. None =
+    ``Decoder.through_layers``, as it is in each step.
     """
-    return lambda x, key_values: decoder.through_layers(x, key_values, ())[0]
+    return None
 
 
 class CachedDecoder:
@@ -96,6 +97,14 @@ class CachedDecoder:
     def __init__(self, decoder: Decoder, cache: Any) -> None:
         self._decoder, self._cache = decoder, cache
         self._layers: LayersOfStep | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is bound to the decoder: a copy has its own."""
+        return vars(self) | {"_layers": None}
+
+    def bind(self) -> None:
+        """See ``DecoderState``."""
+        self._layers = bind_layers(self._decoder)
 
     def step(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """See ``DecoderState``."""
@@ -106,12 +115,13 @@ class CachedDecoder:
                 " starts with one, and reorder changes their number"
             )
         x = decoder.embed(tokens, cache.extend(), cache.room)
-        if not need_weights:
-            self._layers = self._layers or bind_layers(decoder, x)
+        if self._layers is not None and not need_weights:
             return self._layers(x, cache.layers), None
-        x, asked = decoder.through_layers(x, cache.layers, (len(cache.layers) - 1,))
-        weights = asked[0][1] if asked else None
-        return x, None if weights is None else weights.mean(dim=1)
+        last = (len(cache.layers) - 1,) if need_weights else ()
+        x, asked = decoder.through_layers(x, cache.layers, last)
+        if not asked or asked[0][1] is None:
+            return x, None
+        return x, asked[0][1].mean(dim=1)
 
     def reorder(self, parents: Tensor) -> None:
         """See ``DecoderState``."""

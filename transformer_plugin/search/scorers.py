@@ -61,7 +61,7 @@ class ModelScorer:
     It is in no reference cycle, so its memory is freed as soon as a search is over.
 
     Args:
-        decoder: in evaluation mode.
+        decoder: in evaluation mode; it must not change before the last step.
         memory: the encoder's packed output, ``[N_s, D]``.
         packing: its layout.
         num_hypotheses: k, for each sentence.
@@ -82,6 +82,7 @@ class ModelScorer:
         if not temperature > 0:
             raise ValueError(f"temperature is {temperature}: expected a number above 0")
         self.state = start_decoding(decoder, memory, packing, num_hypotheses)
+        self.state.bind()
         self.project, self.temperature = decoder.output_layer, temperature
 
     def step(self, tokens: Tensor) -> Iterator[Scores]:

@@ -9,11 +9,13 @@ from torch.testing import assert_close
 
 from transformer_plugin.decode_precision import in_precision
 from transformer_plugin.kernels.cpu import decoder_layers, onednn
+from transformer_plugin.modules.decoder import Decoder
 from transformer_plugin.modules.feed_forward import PositionwiseFeedForward
 from transformer_plugin.modules.layers import DecoderLayer
 from transformer_plugin.modules.packing import Packing
 from transformer_plugin.modules.residual import Residual
 from transformer_plugin.search.decoder_state import bind_layers, prepare_decoding, start_decoding
+from transformer_plugin.search.scorers import ModelScorer
 
 LENGTHS = torch.tensor([7, 1, 4])
 BOUNDS = {"fp32": 1e-5, "bf16": 0.05, "int8": 0.05}
@@ -46,10 +48,8 @@ def memory_of(decoder):
 
 def is_bound(decoder):
     """Whether the kernel is chosen for this decoder."""
-    x = torch.zeros(3, 1, 64, dtype=decoder.embed_tokens.weight.dtype)
-    (kernel,) = bind_layers.implementations
     with torch.no_grad():
-        return kernel.supports(decoder, x)
+        return bind_layers(decoder) is not None
 
 
 def steps(decoder, change=lambda: None):
@@ -58,6 +58,7 @@ def steps(decoder, change=lambda: None):
     with torch.no_grad():
         packing = Packing.of_lengths(LENGTHS, int(LENGTHS.max()))
         state = start_decoding(decoder, memory_of(decoder), packing, 2)
+        state.bind()
         found = [state.step(torch.tensor([[5], [6], [7]]))[0]]
         change()
         state.reorder(torch.tensor([[0, 0]] * 3))
@@ -94,6 +95,11 @@ class OwnLayer(DecoderLayer):
         return x.sin(), *weights
 
 
+class OwnEmbedding(Decoder):
+    def embed(self, *arguments):
+        return super().embed(*arguments).sin()
+
+
 def sine(_module, _inputs, output):
     return (output[0].sin(), *output[1:]) if isinstance(output, tuple) else output.sin()
 
@@ -120,13 +126,20 @@ def patch_stack(decoder):
     decoder.through_layers = through_layers
 
 
+def replace_norm(decoder):
+    decoder.layers[0].feed_forward_residual.norm = nn.Identity()
+
+
 EDITS = {
     "a layer": reclass(OwnLayer),
     "a residual": reclass(OwnResidual, "encoder_attention_residual"),
     "a network": reclass(OwnFeedForward, "feed_forward"),
     "the stack": patch_stack,
+    "another norm": replace_norm,
+    "the embedding, which might change a layer": lambda x: setattr(x, "__class__", OwnEmbedding),
     "hook of a layer": hooked(),
     "hook of an attention": hooked("self_attention"),
+    "hook of the encoder's attention": hooked("encoder_attention"),
     "hook of a residual": hooked("self_attention_residual"),
     "hook of a norm": hooked("feed_forward_residual", "norm"),
     "hook of a linear map": hooked("encoder_attention", "query"),
@@ -146,23 +159,14 @@ def test_what_a_user_changes_is_what_runs(packed, edit, monkeypatch, request):
     assert all((one - other).abs().max() > 0.1 for one, other in zip(found, before, strict=True))
 
 
-def test_another_norm_is_the_one_that_runs(packed, monkeypatch, request):
-    decoder = packed()
-    decoder.layers[0].feed_forward_residual.norm = nn.Identity()
-    assert is_bound(decoder)
-    found = steps(decoder)
-    monkeypatch.setattr(bind_layers, "implementations", [])
-    bound = BOUNDS[request.node.callspec.params["packed"]]
-    assert_close(found, steps(decoder), atol=bound, rtol=bound)
-
-
 def test_only_packed_matrices_outside_training_are_bound(packed):
     decoder = packed()
     assert is_bound(decoder)
-    decoder.layers[1].feed_forward_residual.train()
-    assert not is_bound(decoder)
-    decoder.eval()
-    assert is_bound(decoder)
+    for part in (decoder.layers[1].feed_forward_residual, decoder.layers[0].feed_forward):
+        part.train()
+        assert not is_bound(decoder)
+        decoder.eval()
+        assert is_bound(decoder)
     assert not is_bound(copy.deepcopy(decoder))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert not is_bound(decoder)
@@ -171,9 +175,14 @@ def test_only_packed_matrices_outside_training_are_bound(packed):
     assert not is_bound(decoder)
 
 
-def test_a_change_of_weights_in_a_search_is_seen(packed, monkeypatch, request):
+MAPS = ["self_attention.query_key_value", "self_attention.output", "encoder_attention.query"]
+MAPS += ["encoder_attention.output", "feed_forward.inner", "feed_forward.outer"]
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_change_of_weights_in_a_search_is_seen(packed, name, monkeypatch, request):
     decoder = packed()
-    weight = decoder.layers[1].feed_forward.inner.weight
+    weight = decoder.layers[1].get_submodule(name).weight
     original = weight.clone()
 
     def change():
@@ -190,23 +199,52 @@ def test_a_change_of_weights_in_a_search_is_seen(packed, monkeypatch, request):
     assert_close(*results, atol=bound, rtol=bound)
 
 
+@pytest.mark.parametrize("mode", [torch.enable_grad, lambda: torch.autocast("cpu", torch.bfloat16)])
+def test_a_mode_that_changes_in_a_search(packed, mode, monkeypatch):
+    """Packed products have no gradients, and autocast rounds what they do not."""
+    decoder = packed()
+    decoder.embed_tokens.weight.requires_grad_(True)
+    packing, found = Packing.of_lengths(LENGTHS, int(LENGTHS.max())), []
+    for kernels in (bind_layers.implementations, []):
+        monkeypatch.setattr(bind_layers, "implementations", kernels)
+        with torch.no_grad():
+            state = start_decoding(decoder, memory_of(decoder), packing, need_weights=True)
+            state.bind()
+            state.step(torch.tensor([[5], [6], [7]]))
+            with mode():
+                found.append(state.step(torch.tensor([[6], [7], [8]]))[0])
+    assert found[0].requires_grad == found[1].requires_grad
+    assert_close(*found, atol=0, rtol=0)
+    if found[0].requires_grad:
+        weight = decoder.embed_tokens.weight
+        gradients = [torch.autograd.grad(x.pow(3).sum(), weight) for x in found]
+        assert_close(*gradients, atol=0, rtol=0)
+
+
 def test_weights_of_attention_are_those_of_the_layers(packed):
     decoder = packed()
     packing = Packing.of_lengths(LENGTHS, int(LENGTHS.max()))
     with torch.no_grad():
         state = start_decoding(decoder, memory_of(decoder), packing, need_weights=True)
+        state.bind()
         for tokens in ([[5], [6], [7]], [[7], [8], [9]]):
             features, weights = state.step(torch.tensor(tokens), need_weights=True)
             assert features.shape == (3, 1, 64)
             assert_close(weights.sum(dim=2), torch.ones(3, 1), atol=1e-2, rtol=0)
 
 
-def test_a_step_looks_nothing_up(packed, monkeypatch):
-    """What this kernel is for: after the first step no matrix is looked up again."""
-    decoder = packed()
-    seen = []
+def test_only_a_search_binds_layers_and_only_once(packed, monkeypatch):
+    """A loop of the user's own may change the decoder between two steps."""
+    decoder, looked_up = packed(), []
     bind = decoder_layers.bind_linear
-    monkeypatch.setattr(decoder_layers, "bind_linear", lambda each: seen.append(each) or bind(each))
-    steps(decoder, lambda: seen.append("first step is over"))
-    assert seen[-1] == "first step is over"
-    assert len(seen) == 1 + 6 * len(decoder.layers)
+    monkeypatch.setattr(
+        decoder_layers, "bind_linear", lambda each: looked_up.append(each) or bind(each)
+    )
+    packing, tokens = Packing.of_lengths(LENGTHS, int(LENGTHS.max())), torch.tensor([[5], [6], [7]])
+    with torch.no_grad():
+        start_decoding(decoder, memory_of(decoder), packing).step(tokens)
+        assert not looked_up
+        scorer = ModelScorer(decoder, memory_of(decoder), packing, 1)
+        for _ in range(3):
+            list(scorer.step(tokens))
+    assert len(looked_up) == 6 * len(decoder.layers)

@@ -18,6 +18,7 @@ from ...modules.layers import DecoderLayer
 from ...modules.multi_head_attention import MultiHeadAttention
 from ...modules.operation import is_exactly
 from ...modules.packing import Packing
+from ...modules.stack import Stack
 from ...search.decoder_state import CachedDecoder, start_decoding
 from ...search.kv_cache import ONE_POSITION, KVCache
 from ..plain_modules import is_equation_1
@@ -50,9 +51,13 @@ def _supports(
         and not torch.is_grad_enabled()
         and not torch.is_autocast_enabled("cpu")
         and next(decoder.parameters()).dtype == memory.dtype
+        # Another one may ask for the weights of attention.
+        and getattr(decoder.through_layers, "__func__", None) is Stack.through_layers
         and all(is_exactly(layer, DecoderLayer) for layer in decoder.layers)
         and all(
-            is_equation_1(each) and library.is_supported(memory, each.d_k, each.d_v)
+            is_equation_1(each)
+            and each.encoder_decoder == (each is layer.encoder_attention)
+            and library.is_supported(memory, each.d_k, each.d_v)
             for layer in decoder.layers
             for each in (layer.self_attention, layer.encoder_attention)
         )

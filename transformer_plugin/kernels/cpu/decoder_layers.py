@@ -17,7 +17,7 @@ from ...modules.key_values import KeyValues
 from ...modules.layers import DecoderLayer
 from ...modules.linear import linear
 from ...modules.multi_head_attention import MultiHeadAttention
-from ...modules.operation import is_exactly
+from ...modules.operation import is_unmodified
 from ...modules.products import product_type
 from ...modules.residual import Residual
 from ...modules.stack import Stack
@@ -29,27 +29,28 @@ from .packed_linear import bind_linear, packed
 Sublayer = Callable[[Tensor, KeyValues], Tensor]
 
 
-def _supports(decoder: Decoder, x: Tensor) -> bool:
-    through_layers = getattr(decoder.through_layers, "__func__", None)
+def _supports(decoder: Decoder) -> bool:
+    # Nothing else may run between two steps: a user's own ``embed`` could change a layer.
     return (
-        through_layers is Stack.through_layers
+        is_unmodified(decoder)
+        and type(decoder).through_layers is Stack.through_layers
         and not torch.is_autocast_enabled("cpu")
-        and all(_is_plain(layer, x) for layer in decoder.layers)
+        and not any(module.training for module in decoder.layers.modules())
+        and all(_is_plain(layer, next(decoder.parameters())) for layer in decoder.layers)
     )
 
 
 def _is_plain(layer: DecoderLayer, x: Tensor) -> bool:
-    """Whether a layer is the paper's, outside training, with packed matrices."""
-    if not is_exactly(layer, DecoderLayer):
+    """Whether an unmodified layer is the paper's, with packed matrices for the type of ``x``."""
+    if type(layer) is not DecoderLayer:
         return False
-    residuals = _residuals(layer)
+    own, encoder, network = layer.self_attention, layer.encoder_attention, layer.feed_forward
     return (
-        is_exactly(layer.self_attention, MultiHeadAttention)
-        and is_exactly(layer.encoder_attention, MultiHeadAttention)
-        and is_exactly(layer.feed_forward, PositionwiseFeedForward)
-        and all(is_exactly(each, Residual) for each in residuals)
-        and all(is_exactly(each.norm, type(each.norm)) for each in residuals)
-        and not any(each.training for each in (layer.feed_forward, *residuals))
+        type(own) is type(encoder) is MultiHeadAttention
+        and encoder.encoder_decoder > own.encoder_decoder
+        and type(network) is PositionwiseFeedForward
+        and all(type(each) is Residual for each in _residuals(layer))
+        and all(type(each.norm) is nn.LayerNorm for each in _residuals(layer))
         and all(is_plain_linear(each) and packed(each, x) is not None for each in _maps(layer))
     )
 
@@ -77,8 +78,8 @@ def _maps(layer: DecoderLayer) -> tuple[Linear, ...]:
         *(PositionwiseFeedForward, linear, product_type, Int8Linear, nn.Linear),
     ],
 )
-def bind_packed_layers(decoder: Decoder, x: Tensor) -> LayersOfStep:
-    """See ``bind_layers``. The layers keep their weights of now until torch counts a change."""
+def bind_packed_layers(decoder: Decoder) -> LayersOfStep:
+    """See ``bind_layers``. Weights that torch counts a change of are used as they are then."""
     sublayers_of_layers = [_sublayers(layer) for layer in decoder.layers]
     weights = [each.weight for layer in decoder.layers for each in _maps(layer)]
     versions = [weight._version for weight in weights]
@@ -107,7 +108,7 @@ def _sublayers(layer: DecoderLayer) -> list[Sublayer]:
 
 
 def _with_residual(residual: Residual, sublayer: Sublayer) -> Sublayer:
-    norm = residual.norm.forward  # it has no hooks
+    norm = residual.norm.forward
     if residual.pre_norm:
         return lambda x, seen: x + sublayer(norm(x), seen)
     return lambda x, seen: norm(x + sublayer(x, seen))

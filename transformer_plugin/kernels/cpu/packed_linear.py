@@ -113,11 +113,16 @@ def packed_linear(layer: Linear, x: Tensor, relu: bool = False) -> Tensor:
 
 def bind_linear(layer: Linear) -> Callable[..., Tensor]:
     """``packed_linear`` of ``layer`` with the weight that it has now."""
-    matrix = _PACKED[layer].matrix
-    if isinstance(layer, nn.Linear):
-        bias = layer.bias
-        return lambda x, relu=False: onednn.affine(x, matrix, bias, relu)
-    return lambda x, relu=False: _int8_product(x, matrix, layer, relu)
+    matrix, width = _PACKED[layer].matrix, layer.weight.size(1)
+
+    def product(x: Tensor, relu: bool = False) -> Tensor:
+        if x.size(-1) != width:  # the kernels would read other memory
+            return linear.plain(layer, x, relu)
+        if isinstance(layer, nn.Linear):
+            return onednn.affine(x, matrix, layer.bias, relu)
+        return _int8_product(x, matrix, layer, relu)
+
+    return product
 
 
 def _int8_product(x: Tensor, matrix: Tensor, layer: Int8Linear, relu: bool) -> Tensor:

@@ -94,6 +94,9 @@ class RecordedDecoder:
         self._tokens: Tensor | None = None
         self._replay: Step | None = None
 
+    def bind(self) -> None:
+        """See ``DecoderState``; a recorded step is bound to the decoder as it is."""
+
     def step(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, None]:
         """See ``DecoderState``."""
         self._cache.make_room()
