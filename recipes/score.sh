@@ -24,7 +24,7 @@ prepared=0 report=$DATA_DIR/clean/report.json
 
 held_out=0  # 1: the set is a part of the corpus's train
 [[ ! -e $DATA_DIR/clean/$EVALUATE.raw.$TARGET ]] || held_out=1
-[[ $EVALUATE != valid ]] ||
+[[ $EVALUATE != valid || -z ${CORPUS:-} ]] ||
     ! grep -qs '"every"' "$REPO/data-prep/corpora/$CORPUS.json" "$CORPUS" || held_out=1
 raw=$DATA_DIR/raw/$EVALUATE
 [[ $held_out == 0 || -n ${TRAIN:-} ]] || raw=$DATA_DIR/clean/$EVALUATE.raw

@@ -1,5 +1,6 @@
 """The recipes' commands, without running them."""
 
+import shutil
 import sys
 from itertools import chain
 from pathlib import Path
@@ -229,6 +230,15 @@ def test_a_set_held_out_of_the_training_text_is_scored_as_it_was_before_cleaning
 def test_a_set_to_hold_out_is_known_before_the_data_is_prepared(experiment, folder):
     *_, score = commands(recipe("run.sh", experiment, "--dry-run", EVALUATE="valid").stdout)
     assert f"{experiment}/{folder}." in score[score.index("--reference") + 1]
+
+
+def test_an_experiment_without_a_corpus_is_scored_on_its_own_valid(tmp_path):
+    shutil.copytree(REPO / "recipes", tmp_path / "recipes")
+    toy = (REPO / "recipes/experiments/toy.sh").read_text().replace("CORPUS=toy", "")
+    (tmp_path / "recipes/experiments/mine.sh").write_text(toy)
+    knobs = {"EVALUATE": "valid", "TRAIN": "/t/train", "VALID": "/t/valid", "TEST": "/t/test"}
+    *_, score = commands(recipe(tmp_path / "recipes/run.sh", "mine", "--dry-run", **knobs).stdout)
+    assert score[score.index("--reference") + 1] == "/nowhere/mine/raw/valid.de"
 
 
 def test_another_checkpoint_can_be_translated_with():
