@@ -46,5 +46,12 @@ def test_wrong_numbers_are_refused():
         schedule(warmup_updates=0)
 
 
+@pytest.mark.parametrize("factor", [0.0, -1.0, float("nan")])
+def test_a_factor_that_would_not_train_is_refused(factor):
+    """With one below 0 the loss would rise, and the run would end as if nothing were wrong."""
+    with pytest.raises(ValueError, match=f"--lr must be above 0, got {factor}"):
+        schedule(lr=[factor])
+
+
 def test_default_warmup_is_the_papers():
     assert NoamConfig().warmup_updates == 4000
