@@ -187,6 +187,17 @@ def test_a_stage_of_several_seeds_is_refused(script):
     assert "SEEDS is '1 2', which is for run.sh: give SEED too" in line
 
 
+@pytest.mark.parametrize(
+    "seeds, message",
+    [
+        (" ", "SEEDS is ' ': expected whole numbers, as in SEEDS='1 2 3'"),
+        ("1 2 1", "SEEDS is '1 2 1': 1 is there twice, which would be one run"),
+    ],
+)
+def test_seeds_that_are_no_runs_to_compare_are_refused(seeds, message):
+    assert refused("run", "toy", "--dry-run", SEEDS=seeds) == f"run.sh: {message}"
+
+
 def test_an_experiment_without_languages_is_refused_in_a_line(tmp_path):
     shutil.copytree(REPO / "recipes", tmp_path / "recipes")
     (tmp_path / "recipes/experiments/mine.sh").write_text("# mine\n# mine\nCORPUS=toy\n")
