@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -65,6 +66,15 @@ def test_it_suggests_commands_that_the_model_has(finished_run, arch, explained):
     shown = summary(finished_run, finished_run, experiment="toy")
     assert f"transformer-plugin report {finished_run}" in shown
     assert (f"transformer-plugin attention --data {finished_run}" in shown) == explained
+
+
+def test_an_experiment_whose_name_has_a_space_can_be_pasted(finished_run, monkeypatch):
+    run = finished_run / "runs/my toy"
+    run.parent.mkdir()
+    shutil.copytree(finished_run, run, ignore=shutil.ignore_patterns("runs"))
+    monkeypatch.chdir(finished_run)
+    shown = summary(run, run, experiment="my toy").splitlines()
+    assert "  echo 'in 0' | recipes/translate.sh 'my toy'" in shown
 
 
 def test_a_log_without_progress_is_refused(finished_run, capsys):

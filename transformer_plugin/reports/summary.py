@@ -95,13 +95,13 @@ def _next(
     folder, data_folder = (shlex.quote(shown_path(path)) for path in (run, data))
     checkpoint = f"{folder}/checkpoints/averaged.pt"
     knobs = f"DATA_DIR={data_folder} CHECKPOINT={checkpoint} "
-    if folder == data_folder == f"runs/{experiment}":
+    if folder == data_folder == shlex.quote(f"runs/{experiment}"):
         knobs = ""
     given = f"--data {data_folder}"
     if data != run:  # one of several runs on the same data
         given += f" --path {checkpoint}"
     commands = [
-        f"  echo {shlex.quote(sentence)} | {knobs}recipes/translate.sh {experiment}",
+        f"  echo {shlex.quote(sentence)} | {knobs}recipes/translate.sh {shlex.quote(experiment)}",
         "  . .venv/bin/activate",
         f"  transformer-plugin report {folder}  # curves, and the best and worst translations",
     ]
