@@ -8,6 +8,9 @@ import pytest
 from trainers import build_trainer
 
 from transformer_plugin import binarised_data
+from transformer_plugin.checkpoints.dictionaries import languages
+from transformer_plugin.doctor.data import find_in_data
+from transformer_plugin.doctor.finding import PROBLEM
 from transformer_plugin.files import checksum
 from transformer_plugin.refusal import Refusal
 
@@ -19,6 +22,24 @@ def shards(tmp_path):
     first, second = tmp_path / "data", tmp_path / "second"
     shutil.copytree(first, second, ignore=shutil.ignore_patterns("dict.*"))
     return first, second
+
+
+@pytest.mark.parametrize("source, target", [("pt-BR", "en"), ("en", "zh-Hans"), ("pt", "pt-BR")])
+def test_languages_may_have_hyphens(shards, tmp_path, source, target):
+    """fairseq takes pt-BR for a pair of languages."""
+    folder = tmp_path / "hyphens"
+    folder.mkdir()
+    for path in shards[0].iterdir():
+        *first, side, end = path.name.replace("en-de", f"{source}-{target}").split(".")
+        language = {"en": source, "de": target}[side]
+        shutil.copy(path, folder / ".".join([*first, language, end]))
+    assert binarised_data.check_data(str(folder), None, None) == (source, target)
+    task = start([folder], tmp_path)
+    task.load_dataset("train")
+    assert list(task.dictionaries()) == [source, target]
+    state = {"cfg": {"task": {"source_lang": None, "target_lang": None}}}
+    assert languages(state, folder) == (source, target)
+    assert not [found for found in find_in_data(folder) if found.level == PROBLEM]
 
 
 def set_a_symbol(folder, number):

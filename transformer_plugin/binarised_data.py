@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -86,13 +87,27 @@ def _largest(path: Path, changed: int, tokens: int) -> int:
     return max(int(part.max()) for part in parts)
 
 
-def check_data(data: str, source: str | None, target: str | None) -> None:
+def infer_languages(folder: Path) -> tuple[str, str] | tuple[None, None]:
+    """Source and target language of binarised data, from the names of its files. fairseq's function
+    takes the language pt-BR for the pair of pt and BR."""
+    known = [path.name[len("dict.") : -len(".txt")] for path in sorted(folder.glob("dict.*.txt"))]
+    for source, target in itertools.permutations(known, 2):
+        if any(folder.glob(f"*.{source}-{target}.{source}.idx")):
+            return source, target
+    source, target = data_utils.infer_language_pair(str(folder))
+    return source, target
+
+
+def check_data(data: str, source: str | None, target: str | None) -> tuple[str, str]:
     """Finds missing files before fairseq does, because its messages name no file.
 
     Args:
         data: folders in fairseq's form, ``A:B``; the first has the dictionaries.
         source: source language; None: inferred from the file names.
         target: target language; None: inferred.
+
+    Returns:
+        Source and target language.
 
     Raises:
         FileNotFoundError: a folder, its data or a dictionary is missing.
@@ -107,15 +122,15 @@ def check_data(data: str, source: str | None, target: str | None) -> None:
     for path in folders:
         if not path.is_dir():
             raise FileNotFoundError(f"{path}: no such data directory; {prepare}")
-    first, languages = folders[0], (source, target)
-    if None in languages:
-        languages = data_utils.infer_language_pair(str(first))
-    if None in languages:
+    first = folders[0]
+    if source is None or target is None:
+        source, target = infer_languages(first)
+    if source is None or target is None:
         raise FileNotFoundError(
             f"{first}: no binarised data (train.SOURCE-TARGET.SOURCE.idx or similar);"
             f" {prepare}, or name the languages with -s and -t"
         )
-    for language in languages:
+    for language in (source, target):
         dictionary = first / f"dict.{language}.txt"
         if not dictionary.is_file():
             raise FileNotFoundError(f"{dictionary}: no such dictionary; {prepare}")
@@ -127,3 +142,4 @@ def check_data(data: str, source: str | None, target: str | None) -> None:
                 )
     for path in folders:
         check_checksums(path)
+    return source, target

@@ -75,7 +75,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
             )
         if kwargs.get("from_checkpoint"):  # not from the options of a command
             cfg.max_source_positions = cfg.max_target_positions = ANY_LENGTH
-        check_data(cfg.data, cfg.source_lang, cfg.target_lang)
+        cfg.source_lang, cfg.target_lang = check_data(cfg.data, cfg.source_lang, cfg.target_lang)
         cls.before_setup()
         return super().setup_task(cfg, **kwargs)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fairseq.data import data_utils
-
+from ..binarised_data import infer_languages
 from ..checkpoint_error import CheckpointError
 from ..dictionary_file import load_dictionary
 from ..trained_dictionaries import check_dictionaries
@@ -22,7 +21,7 @@ def languages(state: dict[str, Any], data: str | Path) -> tuple[str, str]:
     task = section(state["cfg"], "task")
     source, target = task.get("source_lang"), task.get("target_lang")
     if source is None or target is None:  # fairseq-train inferred them from the file names
-        source, target = data_utils.infer_language_pair(str(data))
+        source, target = infer_languages(Path(data))
     if source is None or target is None:
         raise FileNotFoundError(
             f"{data}: no binarised data (train.SOURCE-TARGET.SOURCE.idx or similar) that names"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from fairseq.data import Dictionary, data_utils
+from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset, infer_dataset_impl
 
 from ..binarised_data import check_data
@@ -31,11 +31,10 @@ class DataError(ValueError):
 def find_in_data(folder: Path) -> Iterator[Finding]:
     """Checks a folder of binarised data: its dictionaries and every sentence."""
     try:
-        check_data(str(folder), None, None)
+        source, target = check_data(str(folder), None, None)
     except (FileNotFoundError, Refusal) as error:
         yield Finding(PROBLEM, str(error))
         return
-    source, target = data_utils.infer_language_pair(str(folder))
     dictionaries = {}
     for language in (source, target):
         path = folder / f"dict.{language}.txt"
