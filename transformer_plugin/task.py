@@ -18,6 +18,7 @@ from .deviations import decoding_deviations, model_deviations, training_deviatio
 from .fidelity import FIDELITIES
 from .generator import CALL_TOKENS, VaswaniGenerator
 from .languages import check_languages
+from .length_limits import LengthLimits
 from .model import ANY_LENGTH, VaswaniTransformer, shape_in_words
 from .refusal import Refusal
 from .search_extras import check_before_loading, check_stock, extras_of, with_language_model
@@ -40,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 @register_task("vaswani_translation", dataclass=VaswaniTranslationConfig)
-class VaswaniTranslationTask(ValidationScores, TrainedDictionaries):
+class VaswaniTranslationTask(ValidationScores, TrainedDictionaries, LengthLimits):
     """Translation of one language into another."""
 
     before_setup: ClassVar[Callable[[], None]] = staticmethod(lambda: None)  # set by training/

@@ -37,6 +37,24 @@ def test_data_with_symbols_that_its_dictionary_lacks(other_data, tmp_path):
     assert not list(tmp_path.glob("checkpoints/*.pt"))
 
 
+@pytest.mark.parametrize(
+    "flags, limits",
+    [
+        ("--max-tokens 2", "--max-tokens 2 (MAX_TOKENS): raise it"),
+        (
+            "--max-tokens 500 --max-target-positions 2",
+            "--max-source-positions 1024 and --max-target-positions 2: raise them",
+        ),
+    ],
+)
+def test_limits_below_every_sentence_are_refused_before_training(
+    small_data, tmp_path, flags, limits
+):
+    message = said(train(small_data / "data-bin", tmp_path / "run", *flags.split(), status=1))
+    assert message.endswith(f"\nno sentence of train fits into {limits}\n")
+    assert not list(tmp_path.glob("run/*.pt"))
+
+
 def test_training_from_a_checkpoint_of_another_vocabulary(small_data, other_data, tmp_path):
     train(small_data / "data-bin", tmp_path / "run", "--max-update", "1")
     before = (tmp_path / "run/checkpoint_last.pt").read_bytes()
