@@ -165,7 +165,7 @@ expect() {
 whole_numbers() { expect '(0|[1-9][0-9]{0,14})' 'a whole number' "$@"; }
 switches() { expect '[01]' '0 or 1' "$@"; }
 decimals() { expect '-?([0-9]+\.?|[0-9]*\.[0-9]+)([eE][-+]?[0-9]+)?' 'a number' "$@"; }
-above_zero() { decimals "$@"; expect '[0.]*[1-9].*' 'a number above 0' "$@"; }
+at_least_zero() { decimals "$@"; expect '[^-].*' 'a number of at least 0' "$@"; }
 fractions() { expect '(0+\.?|0*\.[0-9]+)' 'a number from 0 to below 1' "$@"; }
 
 # usable_folders NAME...: stop unless fairseq can use the folders that these variables name.

@@ -29,7 +29,7 @@ positive ${MAX_TOKENS:+MAX_TOKENS} ${UPDATE_TOKENS:+UPDATE_TOKENS} \
 [[ -n ${MAX_TOKENS:-} || -z $UPDATE_TOKENS ]] || choose_batch
 needs MAX_TOKENS
 whole_numbers SEED
-above_zero LR_FACTOR
+at_least_zero LR_FACTOR
 fractions ${DROPOUT:+DROPOUT} ${LABEL_SMOOTHING:+LABEL_SMOOTHING}
 [[ -n $MAX_EPOCH$MAX_UPDATE ]] || die "neither MAX_EPOCH nor MAX_UPDATE is set: set one of them"
 flags=("${device_flags[@]}")

@@ -32,7 +32,7 @@ class NoamSchedule(FairseqLRScheduler):
     """Equation (3) of section 5.3, times ``--lr``.
 
     Raises:
-        ValueError: several learning rates or one that is not above 0, no warm-up, or a model of
+        ValueError: several learning rates or one below 0, no warm-up, or a model of
             unknown width.
     """
 
@@ -49,8 +49,8 @@ class NoamSchedule(FairseqLRScheduler):
                 f"--lr-scheduler noam takes one --lr, the factor on the paper's schedule,"
                 f" got {len(factors)}: {factors}"
             )
-        if not factors[0] > 0:  # nor NaN
-            raise ValueError(f"--lr must be above 0, got {factors[0]}")
+        if not factors[0] >= 0:  # nor NaN
+            raise ValueError(f"--lr must be at least 0, got {factors[0]}")
         if cfg.warmup_updates < 1:
             raise ValueError(f"--warmup-updates must be at least 1, got {cfg.warmup_updates}")
         self.factor = factors[0]

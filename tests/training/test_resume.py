@@ -133,7 +133,7 @@ def test_no_memory_in_one_of_two_processes_stops_training(toy, tmp_path):
 
 def test_patience_counts_on(toy, tmp_path):
     """No validation improves where nothing is learned: training ends in epoch 1 + patience."""
-    flags = ("--lr", 1e-30, "--patience", 2, "--valid-subset", "test", "--save-interval-updates", 0)
+    flags = ("--lr", 0, "--patience", 2, "--valid-subset", "test", "--save-interval-updates", 0)
     train(toy, tmp_path, 1, *flags, "--max-epoch", 2, validate=True)
     log = train(toy, tmp_path, 1, *flags, validate=True)
     assert "early stop since valid performance hasn't improved for last 2 runs" in log
@@ -149,7 +149,7 @@ def test_patience_counts_on(toy, tmp_path):
 def test_patience_of_another_run_does_not_count(toy, tmp_path):
     flags = ("--patience", 1, "--valid-subset", "test", "--save-interval-updates", 0)
     old, new = tmp_path / "old", tmp_path / "new"
-    train(toy, old, 1, *flags, "--lr", 1e-30, validate=True)
+    train(toy, old, 1, *flags, "--lr", 0, validate=True)
     assert "nothing to train: --patience 1" in train(toy, old, 1, *flags, validate=True)
     more = ("--restore-file", old / "checkpoint_last.pt", "--reset-dataloader", "--max-epoch", 1)
     train(toy, new, 1, *flags, *more, validate=True)
