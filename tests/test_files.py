@@ -114,6 +114,14 @@ def test_what_killed_processes_left_is_removed(tmp_path):
     assert sorted(os.listdir(tmp_path)) == [".other.1.partial", "out"]
 
 
+def test_characters_of_patterns_in_a_name_stand_for_themselves(tmp_path):
+    for name in (".run[1].1.partial", ".run1.1.partial", ".a.1.partial"):
+        (tmp_path / name).touch()
+    for name in ("run[1]", "?"):
+        remove_unfinished(tmp_path / name)
+    assert sorted(os.listdir(tmp_path)) == [".a.1.partial", ".run1.1.partial"]
+
+
 def test_what_a_killed_training_left_is_removed_and_no_other_file(tmp_path):
     for name in ("averaged.pt", "checkpoint_averaged.pt"):
         (tmp_path / f".{name}.1.partial").touch()

@@ -78,3 +78,14 @@ def test_without_locks_in_the_file_system_nobody_is_kept_out(tmp_path, monkeypat
     for shared in (False, True):
         with file_lock(tmp_path / ".lock", "one", patience=0, shared=shared):
             assert "one (process" in (tmp_path / ".lock").read_text()
+
+
+def test_those_that_share_a_lock_do_not_wait_for_each_other(tmp_path, monkeypatch):
+    """As recipes that train on the same data: each waits only for those that want it alone."""
+    monkeypatch.setattr(module.time, "sleep", lambda _seconds: pytest.fail("it waited"))
+    for _ in range(2):  # the second time with the names of those that have ended
+        with (
+            file_lock(tmp_path / "new/data/.lock", "one", shared=True),
+            file_lock(tmp_path / "new/data/.lock", "two", shared=True),
+        ):
+            pass

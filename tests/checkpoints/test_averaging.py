@@ -185,3 +185,29 @@ def test_complex_tensors_of_an_own_model_are_averaged(tmp_path):
         torch.save(state, tmp_path / name)
     found = average([tmp_path / "a.pt", tmp_path / "b.pt"])["model"]["turn"]
     assert found.equal(torch.full((2,), 2 + 0.5j))
+
+
+def test_the_moving_average_in_float32_is_the_one_that_is_averaged(tmp_path):
+    """fairseq saves it beside the one in the type of the weights."""
+    path = write(tmp_path / "1.pt", 1, 1, torch.bfloat16)
+    state = torch.load(path, weights_only=False)
+    wide = {name: tensor.float() + 1e-4 for name, tensor in state["model"].items()}
+    state["extra_state"] |= {"ema_fp32_params": wide, "ema": state["model"]}
+    torch.save(state, path)
+    model = average([path], ema=True)["model"]
+    assert model["q"].dtype == torch.float32 and torch.equal(model["q"], wide["q"])
+
+
+def test_a_setting_that_an_earlier_version_did_not_have_is_no_other_run(tmp_path):
+    paths = [write(tmp_path / "1.pt", 1, 1), write(tmp_path / "2.pt", 2, 2, new_field=True)]
+    assert average(paths)["cfg"]["model"]["new_field"]
+
+
+@pytest.mark.parametrize("number", ["0", "-1"])
+def test_the_last_none_are_not_all(tmp_path, capsys, number):
+    for epoch in (1, 2):
+        write(tmp_path / f"checkpoint{epoch}.pt", epoch, epoch)
+    words = ["--last", number, "--checkpoints", tmp_path, "--output", tmp_path / "averaged.pt"]
+    assert main(["average", *map(str, words)]) == 2
+    assert "--last N (at least 1) needs --checkpoints DIR" in capsys.readouterr().err
+    assert not (tmp_path / "averaged.pt").exists()

@@ -70,6 +70,21 @@ def test_old_checkpoints_have_no_history(tmp_path):
     assert names(tmp_path, 2, "updates") == ["checkpoint_9_900.pt", "checkpoint_10_1000.pt"]
 
 
+def test_old_checkpoints_of_one_epoch_are_several(tmp_path):
+    for updates in (500, 1000, 1500):
+        torch.save({"model": {}}, tmp_path / f"checkpoint_1_{updates}.pt")
+    assert names(tmp_path, 2, "updates") == ["checkpoint_1_1000.pt", "checkpoint_1_1500.pt"]
+
+
+@pytest.mark.parametrize("updates, is_said", [(2000, False), (2001, True)])
+def test_it_is_said_if_the_run_has_gone_on(tmp_path, caplog, updates, is_said):
+    for number in (1000, 2000):
+        write(tmp_path, f"checkpoint_1_{number}.pt", number, save_interval_updates=1000)
+    write(tmp_path, "checkpoint_last.pt", updates, save_interval_updates=1000)
+    assert names(tmp_path, 2, "updates") == ["checkpoint_1_1000.pt", "checkpoint_1_2000.pt"]
+    assert ("the run has gone on to update 2001" in caplog.text) == is_said == bool(caplog.text)
+
+
 def test_broken_weights_are_found_when_they_are_averaged(tmp_path):
     for epoch in (1, 2):
         state = {"model": {"w": torch.tensor([math.nan if epoch == 2 else 0.0])}}

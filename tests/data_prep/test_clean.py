@@ -182,3 +182,22 @@ def test_duplicates_are_found_in_whichever_block_they_are():
             known.add(digest)
         assert seen.add(digests.tobytes()).tolist() == expected
     assert len(known) < 200 and sum(map(len, seen.runs)) == len(known)
+
+
+def test_pairs_that_are_the_same_text_only_when_joined_are_two(clean, write_corpus):
+    """As without spaces in Chinese."""
+    raw = write_corpus("raw", train_en=["a b", "a"], train_de=["c d", "b c d"])
+    report, texts = clean(raw, "--max-ratio", 9)
+    assert report["train"]["kept"] == 2 and report["train"]["duplicate"] == 0
+    raw = write_corpus("raw", train_en=["人口", "人"], train_de=["数", "口数"])
+    report, texts = clean(raw)
+    assert texts["train.en"] == ["人口", "人"] and texts["train.de"] == ["数", "口数"]
+
+
+def test_a_bad_line_far_below_is_named_by_its_number(step, write_corpus, tmp_path):
+    """Behind the first block that a worker gets."""
+    lines = ["a sentence of the validation set"] * 20_000
+    raw = write_corpus("raw", valid_en=lines, valid_de=[*lines[1:], b"broken \xff byte"])
+    result = step("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR)
+    assert result.returncode == 2
+    assert f"{raw / 'valid.de'}, line 20000: not valid UTF-8 at byte 8" in result.stderr

@@ -59,3 +59,15 @@ def test_clean_counts_tokens_and_lowers_case(step, write_corpus, tmp_path):
     assert (tmp_path / "clean/train.en").read_text() == "one , two .\n"
     assert (tmp_path / "clean/train.de").read_text() == "eins , zwei .\n"
     assert "too_long 1" in result.stderr
+
+
+def test_each_side_is_tokenised_in_its_own_language(step, write_corpus, tmp_path):
+    """In which "Jan." or "Mio." is an abbreviation."""
+    text = "Jan. One Mio. Eins"
+    lines = {f"{split}_{side}": [text] for split in ("train", "valid") for side in ("en", "de")}
+    raw = write_corpus("raw", **lines)
+    result = step("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR, "--moses")
+    assert result.returncode == 0, result.stderr
+    for split in ("train", "valid"):
+        assert (tmp_path / f"clean/{split}.en").read_text() == "Jan. One Mio . Eins\n"
+        assert (tmp_path / f"clean/{split}.de").read_text() == "Jan . One Mio. Eins\n"

@@ -130,3 +130,18 @@ def test_the_users_own_folder_is_not_replaced(step, refused, write_corpus):
     for prefix, status in ((own / "train", 0), (split / "train", 2)):
         done = step("split", prefix, "--output", split, *PAIR, *sizes)
         assert done.returncode == status, done.stderr
+
+
+def test_another_seed_or_size_splits_anew_into_the_same_folder(step, tmp_path):
+    for language in ("en", "de"):
+        text = "".join(f"sentence {n}\n" for n in range(100))
+        (tmp_path / f"all.{language}").write_text(text)
+    words = ("split", tmp_path / "all", "--output", tmp_path / "out", *PAIR)
+    found = []
+    for seed, valid, test in ((1, 20, 30), (2, 20, 30), (2, 21, 30), (2, 21, 28)):
+        given = ("--seed", seed, "--valid", valid, "--test", test)
+        result = step(*words, *given)
+        assert result.returncode == 0 and "already done" not in result.stderr
+        found.append(files_of(tmp_path / "out")["train.en"])
+        assert "already done" in step(*words, *given).stderr
+    assert len(set(found)) == 4

@@ -59,6 +59,15 @@ def test_icepahc(tmp_path):
     ]  # fmt: skip
 
 
+def test_an_index_of_a_gap_is_no_part_of_a_label(tmp_path):
+    """As in "sales rose 5 % and profits 3 %"."""
+    text = "(S (S (NP-SBJ (NNS a)) (NP-1 (NN b))) (CC and) (S (NP-SBJ=2 (NNS c)) (NP=1 (NN d))))"
+    (tmp_path / "x").write_text(text)
+    ((_, tree),) = read_trees(tmp_path / "x", "penn")
+    pairs = "(S (NP (NNS a)) (NP (NN b))) (CC and) (S (NP (NNS c)) (NP (NN d)))"
+    assert flat(tree) == f"(TOP (S {pairs}))"
+
+
 @pytest.mark.parametrize("text", ["(S (NN a))", "(TOP (S (NN a)))", "(S1 (S (NN a)))"])
 def test_a_tree_without_a_root_of_its_own_keeps_its_outermost_constituent(text, tmp_path):
     (tmp_path / "x").write_text(text)

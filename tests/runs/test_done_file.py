@@ -167,3 +167,26 @@ def test_a_stage_that_was_stopped_knows_what_it_was_started_with(data, tmp_path)
     assert perform(2, b"all") == (["data/b"], False)  # it found nothing left to do
     assert perform(2, b"all") == (["data/b"], False)
     assert perform(2, b"of the other") == (["data/b"], True)
+
+
+def test_a_stage_that_was_stopped_may_end_with_other_settings(data, tmp_path):
+    """A training that was stopped goes on with MAX_EPOCH at what it has reached, or the command is
+    refused."""
+    output = tmp_path / "out"
+
+    def perform(number, finished):
+        """Returns the changes that a stage is told of, which then finds nothing to do."""
+        stage = DoneFile(tmp_path, "x", {"n": number}, [data])
+        changes = stage.changes()
+        stage.start([output])
+        stage.end([output], finished)
+        return changes, stage.is_current([output])
+
+    stopped = DoneFile(tmp_path, "x", {"n": 1}, [data])
+    stopped.start([])
+    output.write_bytes(b"half")
+    stopped.end([output], False)
+    assert perform(2, finished=False) == (["settings"], False)  # it was refused
+    assert perform(1, finished=False) == ([], False)  # and the other settings were forgotten
+    assert perform(3, finished=True) == (["settings"], True)
+    assert perform(3, finished=True) == ([], True)

@@ -2,7 +2,13 @@
 
 import pytest
 
-from transformer_plugin.runs.failure import failure_message, is_crash, was_stopped
+from transformer_plugin.runs import failure
+from transformer_plugin.runs.failure import (
+    end_of_log,
+    failure_message,
+    is_crash,
+    was_stopped,
+)
 
 BEGUN = """\
 /x/hydra/initialize.py:45: UserWarning:\x20
@@ -115,3 +121,14 @@ def test_a_port_in_use_is_told_with_the_remedy():
     )
     message = "port 29500 is in use, perhaps by another training: set MASTER_PORT"
     assert failure_message(text, 1) == message
+
+
+def test_what_an_earlier_attempt_has_logged_is_not_the_reason(tmp_path, monkeypatch):
+    """A log to which a training adds that continues; of a long attempt, its end."""
+    log, before = tmp_path / "train.log", b"ValueError: of before\n"
+    log.write_bytes(before + b"training has stopped after update 3\n" + b"begun \xff\n" * 3)
+    start = log.stat().st_size - len(b"begun \xff\n" * 3)
+    assert end_of_log(log, start) == "begun \ufffd\n" * 3
+    assert not was_stopped(end_of_log(log, start), interrupted=False)
+    monkeypatch.setattr(failure, "_TAIL", 7)
+    assert end_of_log(log, start) == "begun \ufffd\n"[-7:]

@@ -4,7 +4,10 @@ import errno
 import json
 import os
 
+import numpy as np
 import pytest
+import torch
+from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
 
 from transformer_plugin.reports.training_report.series import read_log
 from transformer_plugin.runs import machine, manifest
@@ -147,3 +150,33 @@ def test_data_of_other_tools_is_hashed_and_known_lines_are_not_counted_again(tmp
     assert data_facts(tmp_path, known)["raw"]["files"]["train.en"]["lines"] == 77
     (tmp_path / "raw/train.en").write_text("a\nb\nc\n")
     assert data_facts(tmp_path, known)["raw"]["files"]["train.en"]["lines"] == 3
+
+
+def test_the_deviations_of_a_search_are_those_of_the_last_one(tmp_path):
+    """Its log begins with messages of other programs, which may be in another encoding."""
+    log = tmp_path / "generate.log.stderr"
+    assert manifest.search_deviations(log) is None
+    log.write_bytes(b"Caf\xe9\n")
+    assert manifest.search_deviations(log) is None
+    mark = "INFO:transformer_plugin.generator:search not as in the paper: "
+    with log.open("a") as file:
+        file.write(f"{mark}beam 5 (paper: 4); lenpen 1.0 (paper: 0.6)\n")
+    assert manifest.search_deviations(log) == ["beam 5 (paper: 4)", "lenpen 1.0 (paper: 0.6)"]
+    with log.open("a") as file:
+        file.write(f"{mark}nothing\n")
+    assert manifest.search_deviations(log) == []
+
+
+def test_binarised_text_has_as_many_lines_as_sentences(tmp_path):
+    """By fairseq's own writer; an index of another form has none."""
+    folder = tmp_path / "data-bin"
+    folder.mkdir()
+    builder = MMapIndexedDatasetBuilder(str(folder / "train.bin"), dtype=np.uint16)
+    for length in (3, 1, 4, 1, 5):
+        builder.add_item(torch.arange(length))
+    builder.finalize(str(folder / "train.idx"))
+    (folder / "other.idx").write_bytes(b"TNTIDX\0\0" + bytes(32))
+    files = data_facts(tmp_path, {})["data-bin"]["files"]
+    assert {name: facts.get("lines") for name, facts in files.items()} == {
+        **{"train.bin": None, "train.idx": 5, "other.idx": None}
+    }

@@ -1,4 +1,4 @@
-"""compare does not overwrite what it reads."""
+"""compare and score do not overwrite what they read."""
 
 import pytest
 
@@ -18,3 +18,13 @@ def test_an_input_of_compare_is_not_overwritten(tmp_path, capsys, name):
     assert main(["compare", *map(str, words)]) == 2
     assert f"{tmp_path / name} would be read and overwritten" in capsys.readouterr().err
     assert (tmp_path / name).read_bytes() == before
+
+
+def test_the_source_of_comet_is_not_overwritten(tmp_path, capsys):
+    for name in ("src", "ref", "hyp"):
+        (tmp_path / name).write_text("a b c d\n")
+    words = ["--hypotheses", tmp_path / "hyp", "--reference", tmp_path / "ref"]
+    words += ["--comet-python", "python3", "--source", tmp_path / "src"]
+    assert main(["score", *map(str, [*words, "--output", tmp_path / "src"])]) == 2
+    assert f"{tmp_path / 'src'} would be read and overwritten" in capsys.readouterr().err
+    assert (tmp_path / "src").read_text() == "a b c d\n"

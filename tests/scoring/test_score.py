@@ -181,6 +181,12 @@ def test_single_marks_of_subwords_are_text(texts, capsys):
     assert "ref:4: " in said
 
 
+def test_empty_lines_are_neither_text_nor_subwords(texts, capsys):
+    status, output = texts("ca@@ t\nthe dog\n\n\n", "the cat\nthe dog\na\nb\n")
+    assert status == 2 and not output.exists()
+    assert "hyp:1: subwords in 1 of 4 lines ('ca@@ t'): join them first" in capsys.readouterr().err
+
+
 def test_a_line_that_is_not_utf8_is_named(texts, tmp_path, capsys):
     (tmp_path / "hyp").write_bytes(b"a\nb\xff\n")
     status, output = texts(None, "a\nb\n")

@@ -70,6 +70,16 @@ def test_as_many_updates_are_skipped_as_the_limit_says(tmp_path):
     ]
 
 
+def test_the_sentences_of_a_large_batch_are_not_all_in_the_message(tmp_path, caplog):
+    faults = NumericFaults(tmp_path, limit=2)
+    faults.add(3, 0, [(list(range(12)), math.nan), (list(range(100, 400)), 0.5)])
+    assert "(sentences 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...); " in caplog.text
+    faults.add(4, 0, [(list(range(20, 30)), math.nan)])
+    assert "(sentences 20, 21, 22, 23, 24, 25, 26, 27, 28, 29); " in caplog.text
+    rows = [json.loads(row)["sentences"] for row in faults.path.open()]
+    assert rows == [list(range(12)), list(range(100, 400)), list(range(20, 30))]
+
+
 @pytest.mark.parametrize("loss, elsewhere, said", [
     (math.nan, True, "the loss of a batch is not finite (sentences 7)"),
     (0.5, True, ""),

@@ -14,7 +14,9 @@ from trainers import build_trainer
 from transformer_plugin.checkpoints.safe_loading import load
 from transformer_plugin.training import trainer as module
 from transformer_plugin.training.rollback import (
+    HALF,
     check_resumes,
+    command_in,
     roll_back,
     unflattened,
     wider_precision,
@@ -163,3 +165,17 @@ def test_parameters_of_the_loss_have_moments_too(tmp_path, optimizer):
     assert len(group["params"]) == len(shapes)
     for moments in state["state"].values():
         assert optimizer == "sgd" or moments["exp_avg"].shape == shapes.pop(0)
+
+
+@pytest.mark.parametrize("flag", sorted(HALF))
+def test_every_flag_of_half_precision_is_taken_out(flag):
+    command = ["python", "fairseq-train", "data", flag, "--lr", "1"]
+    assert command_in("fp32", command) == ["python", "fairseq-train", "data", "--lr", "1"]
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_state_of_another_size_is_refused(more):
+    flat = torch.zeros(sum(shape.numel() for shape in SHAPES) + more)
+    state = {"state": {0: {"exp_avg": flat}}, "param_groups": [{"params": [0]}]}
+    with pytest.raises(ValueError, match="exp_avg does not have the parameters' size"):
+        unflattened(state, SHAPES)

@@ -33,3 +33,12 @@ def test_no_limit_and_a_limit_that_is_passed():
     left = TimeLeft(10, 0)
     left.hours(10)
     assert left.hours(11) == 0
+
+
+def test_epochs_after_the_last_one_do_not_count():
+    """--update-freq may name more epochs than there are."""
+    times = iter([0, 360])
+    left = TimeLeft(0, 2, lambda: next(times), update_freq=(1, 2, 4, 4))
+    left.batches_per_epoch = 8
+    assert left.hours(1) is None
+    assert left.hours(2) == pytest.approx(10 * 0.1)  # 8 and 4 updates of 6 minutes

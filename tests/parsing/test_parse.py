@@ -1,0 +1,64 @@
+"""The command that prints a tree for each line, with a parser that knows one tree."""
+
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("nltk")
+from transformer_plugin.cli import main
+from transformer_plugin.parsing import parse
+
+
+class NounPhrases:
+    """A translator that gives every sentence the same tree; at most three words are a part."""
+
+    part_length = 3
+    task = SimpleNamespace(target_dictionary=SimpleNamespace(symbols=["NP", "NN", "/NP"]))
+
+    def read(self, sentence):
+        words = sentence.split()
+        return [(words[i : i + 3], None) for i in range(0, len(words), 3)]
+
+    def search(self, sentences):
+        return [[None] for _ in sentences]
+
+    def part(self, source, _tokens, _hypothesis):
+        return SimpleNamespace(target=["NP", *["NN"] * len(source), "/NP"])
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """The options that the translator was loaded with, once the command has run."""
+    found = []
+    monkeypatch.setattr(parse, "load_translator", lambda args: found.append(args) or NounPhrases())
+    return found
+
+
+def test_the_search_is_that_of_section_6_3(given, tmp_path):
+    (tmp_path / "text").touch()
+    assert main(["parse", "run", "--input", str(tmp_path / "text")]) == 0
+    (args,) = given
+    assert (args.beam, args.lenpen, args.max_len_own) == (21, 0.3, 300)
+    assert args.only_trees
+
+
+def test_a_bracket_in_the_text_is_none_of_the_tree(given, tmp_path, capfdbinary):
+    (tmp_path / "text").write_text("f(x) {\n\n}\n")
+    words = ["--tokenised", "--input", str(tmp_path / "text")]
+    assert main(["parse", "run", *words]) == 0
+    assert capfdbinary.readouterr().out.decode().splitlines() == [
+        "(TOP (NP (NN f-LRB-x-RRB-) (NN -LCB-)))",
+        "",
+        "(TOP (NP (NN -RCB-)))",
+    ]
+
+
+@pytest.mark.parametrize("before", [0, 1000])
+def test_a_sentence_that_is_too_long_is_named_by_its_line(given, tmp_path, capfd, before):
+    """Also behind the first thousand lines, which are parsed together."""
+    text = tmp_path / "text"
+    text.write_text("the cat\n" * before + "the very big dog\n")
+    assert main(["parse", "run", "--tokenised", "--input", str(text)]) == 2
+    printed = capfd.readouterr()
+    assert f"{text}, line {before + 1}: a sentence of 4 words" in printed.err
+    assert printed.out == "(TOP (NP (NN the) (NN cat)))\n" * before
