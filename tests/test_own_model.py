@@ -221,6 +221,7 @@ class CachedTable(MultiHeadAttention):
 
     def attend(self, q, k, v, allowed=None, need_weights=False, positions=None):
         length = k.size(2)
+        assert self.training or not torch.is_grad_enabled()
         if positions is not None and getattr(self, "table", q[0, 0, :0]).size(0) < length:
             self.table = torch.arange(length).float()[:, None].expand(-1, q.size(-1)).cos()
         if positions is not None and q.size(2) == length:
@@ -234,6 +235,6 @@ def test_training_goes_on_with_what_a_users_module_kept_in_a_search(build, batch
     for layer in [*model.encoder.layers, *model.decoder.layers]:
         layer.self_attention.__class__ = CachedTable
     rules = Rules(2, functools.partial(gnmt_length_penalty, alpha=0.6), "bound", 2, 1, 3)
-    VaswaniGenerator([model], rules, 0, 40).generate([model], sample)
+    VaswaniGenerator([model.eval()], rules, 0, 40).generate([model], sample)
     model.train()(**sample["net_input"])[0].sum().backward()
     assert all(layer.self_attention.table.size(0) > 5 for layer in model.decoder.layers)

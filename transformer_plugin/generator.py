@@ -111,7 +111,8 @@ class VaswaniGenerator(nn.Module):
         trained = any(each.requires_grad for model in self.models for each in model.parameters())
 
         def search(sentences: Tensor) -> list[list[Hypothesis]]:
-            with torch.no_grad(), torch.inference_mode(not trained):  # of this thread alone
+            # Of this thread alone; the second, because inference_mode(False) enables gradients.
+            with torch.inference_mode(not trained), torch.no_grad():
                 return self._search(net_input, sentences, max_lengths, prefix_tokens, bos_token)
 
         workers = self._workers(src_tokens)

@@ -47,7 +47,8 @@ def _is_plain(layer: DecoderLayer, x: Tensor) -> bool:
     own, encoder, network = layer.self_attention, layer.encoder_attention, layer.feed_forward
     return (
         type(own) is type(encoder) is MultiHeadAttention
-        and encoder.encoder_decoder > own.encoder_decoder
+        and encoder.encoder_decoder
+        and not own.encoder_decoder
         and type(network) is PositionwiseFeedForward
         and all(type(each) is Residual for each in _residuals(layer))
         and all(type(each.norm) is nn.LayerNorm for each in _residuals(layer))
