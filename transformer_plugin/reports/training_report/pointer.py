@@ -39,5 +39,5 @@ def pointer_values(
     return {"label": label, "colour": colour, "points": points}
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(f"{value:.5g}")
+def _rounded(value: float | None) -> float | None:  # as far as the page shows: not twice
+    return None if value is None or not math.isfinite(value) else float(f"{value:.4g}")
