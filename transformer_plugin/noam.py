@@ -32,8 +32,7 @@ class NoamSchedule(FairseqLRScheduler):
     """Equation (3) of section 5.3, times ``--lr``.
 
     Raises:
-        ValueError: several learning rates or one below 0, no warm-up, or a model of
-            unknown width.
+        ValueError: several learning rates or one below 0, no warm-up, or a model of unknown width.
     """
 
     @classmethod

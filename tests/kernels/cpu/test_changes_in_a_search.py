@@ -45,16 +45,18 @@ def started(decoder, **options):
 
 
 @pytest.fixture
-def plain(monkeypatch):
-    """plain() switches all kernels off."""
+def check_plain(monkeypatch):
+    """check_plain(run, **bounds) compares what ``run`` returns with kernels and without."""
 
-    def switch_off():
+    def check(run, atol=1e-5, rtol=1e-5):
+        found = run()
         operations = {prepare_decoding, start_decoding}
         operations |= {each for each in vars(decoder_state).values() if isinstance(each, Operation)}
         for each in operations:
             monkeypatch.setattr(each, "implementations", [])
+        assert_close(found, run(), atol=atol, rtol=rtol)
 
-    return switch_off
+    return check
 
 
 def sine(_module, _inputs, output):
@@ -106,15 +108,14 @@ CHANGES = {
 
 @torch.no_grad()
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_change_between_two_steps(make, change, plain):
-    found = []
-    for prepare in (lambda: None, plain):
-        prepare()
+def test_a_change_between_two_steps(make, change, check_plain):
+    def run():
         decoder = make()
         state, _ = started(decoder)
         change(decoder)
-        found.append(state.step(TOKENS)[0])
-    assert_close(*found, atol=1e-5, rtol=1e-5)
+        return state.step(TOKENS)[0]
+
+    check_plain(run)
 
 
 class Experts(VaswaniDecoder):
@@ -127,32 +128,30 @@ class Experts(VaswaniDecoder):
 
 
 @torch.no_grad()
-def test_an_embedding_that_chooses_the_networks(make, plain):
-    found = []
-    for prepare in (lambda: None, plain):
-        prepare()
+def test_an_embedding_that_chooses_the_networks(make, check_plain):
+    def run():
         decoder = make()
         width, network = decoder.embed_tokens.embedding_dim, decoder.layers[0].feed_forward
         torch.manual_seed(2)
         other = PositionwiseFeedForward(width, 64).eval().requires_grad_(False)
         decoder.__class__, vars(decoder)["experts"] = Experts, [network, other]
         state, first = started(decoder)
-        found.append([first, *(state.step(TOKENS)[0] for _ in range(3))])
-    assert_close(*found, atol=1e-5, rtol=1e-5)
+        return [first, *(state.step(TOKENS)[0] for _ in range(3))]
+
+    check_plain(run)
 
 
 @torch.no_grad()
-def test_attention_to_the_encoder_may_come_first(make, plain):
-    found = []
-    for prepare in (lambda: None, plain):
-        prepare()
+def test_attention_to_the_encoder_may_come_first(make, check_plain):
+    def run():
         decoder = make()
         for layer in decoder.layers:
             own, encoder = layer.self_attention, layer.encoder_attention
             layer.self_attention, layer.encoder_attention = encoder, own
         state, first = started(decoder)
-        found.append([first, state.step(TOKENS)[0]])
-    assert_close(*found, atol=1e-5, rtol=1e-5)
+        return [first, state.step(TOKENS)[0]]
+
+    check_plain(run)
 
 
 class OwnNorm(nn.Module):
@@ -166,17 +165,17 @@ class OwnNorm(nn.Module):
 
 
 @torch.no_grad()
-def test_a_norm_that_returns_doubles(make, plain):
+def test_a_norm_that_returns_doubles(make, check_plain):
     """Int8Linear takes any type."""
-    found = []
-    for prepare in (lambda: None, plain):
-        prepare()
+
+    def run():
         decoder = make("int8")
         for module in list(decoder.layers.modules()):
             if hasattr(module, "norm"):
                 module.norm = OwnNorm(decoder.embed_tokens.embedding_dim, torch.float64)
-        found.append(started(decoder)[1])
-    assert_close(*found, atol=0.2, rtol=0)
+        return started(decoder)[1]
+
+    check_plain(run, atol=0.2, rtol=0)
 
 
 @torch.no_grad()
@@ -209,11 +208,10 @@ class Tanh(nn.Module):
 
 
 @torch.no_grad()
-def test_a_scripted_norm(make, plain):
-    found = []
-    for prepare in (lambda: None, plain):
-        prepare()
+def test_a_scripted_norm(make, check_plain):
+    def run():
         decoder = make()
         decoder.layers[0].feed_forward_residual.norm = torch.jit.script(Tanh())
-        found.append(started(decoder)[1])
-    assert_close(*found, atol=1e-5, rtol=1e-5)
+        return started(decoder)[1]
+
+    check_plain(run)
