@@ -108,7 +108,7 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
 @kernel(linear, _supports, stands_for=[product_type, Int8Linear, nn.Linear])
 def packed_linear(layer: Linear, x: Tensor, relu: bool = False) -> Tensor:
     """See ``linear``."""
-    return bind_linear(layer)(x, relu)
+    return _product(layer, _PACKED[layer].matrix, x, relu)
 
 
 def bind_linear(layer: Linear) -> Callable[..., Tensor]:
@@ -118,11 +118,15 @@ def bind_linear(layer: Linear) -> Callable[..., Tensor]:
     def product(x: Tensor, relu: bool = False) -> Tensor:
         if x.size(-1) != width:  # the kernels would read other memory
             return linear.plain(layer, x, relu)
-        if isinstance(layer, nn.Linear):
-            return onednn.affine(x, matrix, layer.bias, relu)
-        return _int8_product(x, matrix, layer, relu)
+        return _product(layer, matrix, x, relu)
 
     return product
+
+
+def _product(layer: Linear, matrix: Tensor, x: Tensor, relu: bool) -> Tensor:
+    if isinstance(layer, nn.Linear):
+        return onednn.affine(x, matrix, layer.bias, relu)
+    return _int8_product(x, matrix, layer, relu)
 
 
 def _int8_product(x: Tensor, matrix: Tensor, layer: Int8Linear, relu: bool) -> Tensor:
