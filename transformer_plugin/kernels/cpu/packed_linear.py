@@ -132,18 +132,17 @@ def _product(layer: Linear, matrix: Tensor, x: Tensor, relu: bool) -> Tensor:
 def _int8_product(x: Tensor, matrix: Tensor, layer: Int8Linear, relu: bool) -> Tensor:
     """``layer`` of ``x`` with its packed weight; ``x`` is rounded as by ``quantise`` in
     ``modules/int8_linear.py``."""
-    rows = x.contiguous().view(-1, x.size(-1))
-    steps = torch.empty_like(rows, dtype=torch.uint8)
-    scale, zero_point = c_float(), c_int32()
+    x = x.contiguous()
+    steps, scale, zero_point = torch.empty_like(x, dtype=torch.uint8), c_float(), c_int32()
     function("quantise", x.dtype)(
-        *(address(rows), c_int64(x.numel()), address(steps)), byref(scale), byref(zero_point)
+        *(address(x), c_int64(x.numel()), address(steps)), byref(scale), byref(zero_point)
     )
     y: Tensor = torch.ops.onednn.qlinear_pointwise.default(
         *(steps, scale.value, zero_point.value, matrix, layer.scale),
         *(_no_zero_points(layer.scale.numel()), layer.bias),
         *(1.0, 0, x.dtype, "relu" if relu else "none", [], ""),
     )
-    return y.view(*x.shape[:-1], -1)
+    return y
 
 
 @functools.cache
