@@ -20,6 +20,7 @@ from .generator import CALL_TOKENS, VaswaniGenerator
 from .languages import check_languages
 from .length_limits import LengthLimits
 from .model import ANY_LENGTH, VaswaniTransformer, shape_in_words
+from .pair_dataset import PairBatches
 from .refusal import Refusal
 from .search_extras import check_before_loading, check_stock, extras_of, with_language_model
 from .search_options import (
@@ -41,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 @register_task("vaswani_translation", dataclass=VaswaniTranslationConfig)
-class VaswaniTranslationTask(ValidationScores, TrainedDictionaries, LengthLimits):
+class VaswaniTranslationTask(ValidationScores, TrainedDictionaries, LengthLimits, PairBatches):
     """Translation of one language into another."""
 
     before_setup: ClassVar[Callable[[], None]] = staticmethod(lambda: None)  # set by training/
