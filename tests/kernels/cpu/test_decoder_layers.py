@@ -4,11 +4,11 @@ import copy
 
 import pytest
 import torch
+from decoding_steps import BOUNDS, LENGTHS, is_bound, memory_of, steps
 from torch import nn
 from torch.testing import assert_close
 
-from transformer_plugin.decode_precision import in_precision
-from transformer_plugin.kernels.cpu import decoder_layers, onednn
+from transformer_plugin.kernels.cpu import decoder_layers
 from transformer_plugin.modules.decoder import Decoder
 from transformer_plugin.modules.feed_forward import PositionwiseFeedForward
 from transformer_plugin.modules.layers import DecoderLayer
@@ -16,56 +16,6 @@ from transformer_plugin.modules.packing import Packing
 from transformer_plugin.modules.residual import Residual
 from transformer_plugin.search.decoder_state import bind_layers, prepare_decoding, start_decoding
 from transformer_plugin.search.scorers import ModelScorer
-
-LENGTHS = torch.tensor([7, 1, 4])
-BOUNDS = {"fp32": 1e-5, "bf16": 0.05, "int8": 0.05}
-
-
-@pytest.fixture(params=BOUNDS)
-def packed(request, build):
-    """packed(**numbers) is a decoder with packed matrices."""
-
-    def of(**numbers):
-        torch.manual_seed(0)
-        model = build(d_model=64, d_ff=96, **numbers).eval()
-        decoder = in_precision(model, request.param).decoder
-        weights = [layer.feed_forward.inner.weight for layer in decoder.layers]
-        kept = onednn.product_type(decoder.output_projection.weight)
-        if not all(map(onednn.packs, weights)) or kept == torch.float32 != request.param == "bf16":
-            pytest.skip("this processor has no use for it")
-        with torch.no_grad():
-            prepare_decoding(decoder, 12)
-        return decoder
-
-    return of
-
-
-def memory_of(decoder):
-    weight = decoder.embed_tokens.weight
-    rows = torch.randn(int(LENGTHS.sum()), 64, generator=torch.Generator().manual_seed(1))
-    return rows.to(weight.dtype)
-
-
-def is_bound(decoder):
-    """Whether the kernel is chosen for this decoder."""
-    with torch.no_grad():
-        return bind_layers(decoder) is not None
-
-
-def steps(decoder, change=lambda: None):
-    """Features of three steps, in which hypotheses branch and one sentence leaves; ``change`` is
-    called after the first."""
-    with torch.no_grad():
-        packing = Packing.of_lengths(LENGTHS, int(LENGTHS.max()))
-        state = start_decoding(decoder, memory_of(decoder), packing, 2)
-        state.bind()
-        found = [state.step(torch.tensor([[5], [6], [7]]))[0]]
-        change()
-        state.reorder(torch.tensor([[0, 0]] * 3))
-        found.append(state.step(torch.tensor([[5, 6], [6, 7], [7, 8]]))[0])
-        state.reorder(torch.tensor([[1, 0], [1, 1], [0, 0]]))
-        state.select(torch.tensor([0, 2]))
-        return [*found, state.step(torch.tensor([[8, 9], [9, 10]]))[0]]
 
 
 @pytest.mark.parametrize("pre_norm", [False, True])
@@ -236,9 +186,9 @@ def test_weights_of_attention_are_those_of_the_layers(packed):
 def test_only_a_search_binds_layers_and_only_once(packed, monkeypatch):
     """A loop of the user's own may change the decoder between two steps."""
     decoder, looked_up = packed(), []
-    bind = decoder_layers.bind_linear
+    look_up = decoder_layers.operands
     monkeypatch.setattr(
-        decoder_layers, "bind_linear", lambda each: looked_up.append(each) or bind(each)
+        decoder_layers, "operands", lambda each: looked_up.append(each) or look_up(each)
     )
     packing, tokens = Packing.of_lengths(LENGTHS, int(LENGTHS.max())), torch.tensor([[5], [6], [7]])
     with torch.no_grad():

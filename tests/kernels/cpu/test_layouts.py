@@ -9,7 +9,7 @@ from transformer_plugin.kernels.cpu import attention, decoder_cache, dropout, li
 pytestmark = pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")
 SHARED = {
     "sentences": attention._Sentences,
-    "attention": decoder_cache._Attention,
+    "attention": decoder_cache.Attention,
     "dropout": dropout._Dropout,
 }
 

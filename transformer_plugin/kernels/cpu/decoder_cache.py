@@ -7,6 +7,7 @@ import copy
 import ctypes
 import weakref
 from array import array
+from collections.abc import Sequence
 from ctypes import byref, c_float, c_int64, c_void_p
 
 import torch
@@ -27,13 +28,14 @@ from . import library
 from .library import address, function
 
 
-class _Attention(ctypes.Structure):
+class Attention(ctypes.Structure):
     """``struct Attention``; strides count elements, not bytes."""
 
     _fields_ = [
         *((name, c_int64) for name in ("queries", "heads", "d_k", "d_v")),
         *((name, c_int64) for name in ("query_stride", "row_stride")),
         *((name, c_int64) for name in ("group", "positions", "group_stride", "position_stride")),
+        *((name, c_void_p) for name in ("keys", "row_numbers", "lengths")),
         ("scale", c_float),
     ]
 
@@ -159,20 +161,10 @@ class TableLayerCache:
         if projected.dtype != self.memory.dtype:  # as under autocast
             context, _ = self.self_attention(attention, projected.to(self.memory.dtype), False)
             return context.to(projected.dtype), None
+        own = self.own_attention(attention, projected.shape)
         self.steps.append(projected.contiguous())
-        bytes_q = attention.num_heads * attention.d_k * projected.element_size()
-        self._keys.append(self.steps[-1].data_ptr() + bytes_q)
-        if len(self.steps) != self._cache.room:
-            raise ValueError(ONE_POSITION)
-        ancestors = self._cache.ancestors
-        if len(projected) != len(ancestors):
-            raise ValueError(f"tokens of {len(projected)} sentences, not {len(ancestors)}")
-        first = max(0, len(self.steps) - attention.window - 1) if attention.window else 0
-        numbers = _Attention(group=1, positions=len(self.steps) - first)
-        numbers.row_stride = projected.size(-1)
-        numbers.group_stride, numbers.position_stride = ancestors.size(2), 1
-        keys = c_void_p(self._keys.buffer_info()[0] + first * self._keys.itemsize)
-        return _attend(attention, self.steps[-1], numbers, keys, ancestors[:, :, first:]), None
+        self._keys[-1] = self.steps[-1].data_ptr() + own.heads * own.d_k * projected.element_size()
+        return _attend(own, self.steps[-1]), None
 
     def encoder_attention(
         self, attention: MultiHeadAttention, queries: Tensor, need_weights: bool
@@ -181,26 +173,46 @@ class TableLayerCache:
         if queries.dtype != self.memory.dtype:
             context, _ = self.encoder_attention(attention, queries.to(self.memory.dtype), False)
             return context.to(queries.dtype), None
-        row = self.memory.size(-1)
-        numbers = _Attention(group=queries.size(1), row_stride=row, group_stride=1)
-        table = self._memory_keys, self._cache.starts, self._cache.lengths
-        return _attend(attention, queries.contiguous(), numbers, *table), None
+        return _attend(self.memory_attention(attention, queries.shape), queries.contiguous()), None
+
+    def own_attention(self, attention: MultiHeadAttention, shape: Sequence[int]) -> Attention:
+        """Attention over the positions so far, of which the newest, of this shape, is to be put
+        into ``steps`` and its address into ``keys``."""
+        ancestors = self._cache.ancestors
+        if len(self.steps) + 1 != self._cache.room:
+            raise ValueError(ONE_POSITION)
+        if shape[0] != len(ancestors):
+            raise ValueError(f"tokens of {shape[0]} sentences, not {len(ancestors)}")
+        self._keys.append(0)
+        first = max(0, len(self.steps) - attention.window) if attention.window else 0
+        numbers = _attention(attention, shape, self._keys.buffer_info()[0] + 8 * first, ancestors)
+        numbers.group, numbers.positions = 1, len(self._keys) - first
+        numbers.row_numbers += first * ancestors.element_size()
+        numbers.row_stride = shape[-1]
+        numbers.group_stride, numbers.position_stride = ancestors.size(2), 1
+        return numbers
+
+    def memory_attention(self, attention: MultiHeadAttention, shape: Sequence[int]) -> Attention:
+        """Attention of queries of this shape over the encoder's output."""
+        keys = ctypes.addressof(self._memory_keys)
+        numbers = _attention(attention, shape, keys, self._cache.starts)
+        numbers.group, numbers.row_stride = shape[1], self.memory.size(-1)
+        numbers.lengths, numbers.group_stride = self._cache.lengths.data_ptr(), 1
+        return numbers
 
 
-def _attend(
-    attention: MultiHeadAttention,
-    q: Tensor,
-    numbers: _Attention,
-    keys: ctypes.Array[c_void_p] | c_void_p,
-    row_numbers: Tensor,
-    lengths: Tensor | None = None,
-) -> Tensor:
-    """The context of queries ``[B, k, H * K or wider]`` (see ``attend_rows`` in C++)."""
-    out = q.new_empty(*q.shape[:2], attention.num_heads * attention.d_v)
-    numbers.queries, numbers.query_stride = q.size(0) * q.size(1), q.size(-1)
+def _attention(
+    attention: MultiHeadAttention, shape: Sequence[int], keys: int, row_numbers: Tensor
+) -> Attention:
+    numbers = Attention(keys=keys, row_numbers=row_numbers.data_ptr())
+    numbers.queries, numbers.query_stride = shape[0] * shape[1], shape[2]
     numbers.heads, numbers.d_k, numbers.d_v = attention.num_heads, attention.d_k, attention.d_v
     numbers.scale = attention.score.scale
-    function("attend_rows", q.dtype)(
-        *(byref(numbers), address(q), address(out), keys), *map(address, (row_numbers, lengths))
-    )
+    return numbers
+
+
+def _attend(numbers: Attention, q: Tensor) -> Tensor:
+    """The context of queries ``[B, k, H * K or wider]`` (see ``attend_rows`` in C++)."""
+    out = q.new_empty(*q.shape[:2], numbers.heads * numbers.d_v)
+    function("attend_rows", q.dtype)(byref(numbers), address(q), address(out))
     return out

@@ -1,11 +1,12 @@
-"""A decoding step through packed matrices (``packed_linear.py``), which are looked up and checked
-once in a search, not in each product. Without this kernel a sentence alone takes 1.18 times as long
-in fp32 and 1.24 in bf16, 1,000 sentences with beam 1 take 1.03 and 1.06 times as long
-(``bench/kernels.py``)."""
+"""A decoding step in which each layer is one call: its packed matrices (``packed_linear.py``) are
+looked up and checked once in a search, and threads do not wait for Python's lock. Without this
+kernel a sentence alone takes 1.18 times as long in fp32 and 1.24 in bf16, 1,000 sentences with beam
+1 take 1.03 and 1.06 times as long (``bench/kernels.py``)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from ctypes import addressof
 
 import torch
 from torch import Tensor, nn
@@ -24,15 +25,18 @@ from ...modules.stack import Stack
 from ...search.decoder_state import LayersOfStep, bind_layers
 from ..plain_modules import Linear, is_plain_linear
 from ..registry import kernel
-from .packed_linear import bind_linear, packed
+from .decoder_cache import TableLayerCache
+from .library import entry_point, operators
+from .packed_linear import operands, packed
 
-Sublayer = Callable[[Tensor, KeyValues], Tensor]
+Step = Callable[[Tensor, TableLayerCache], Tensor]
 
 
 def _supports(decoder: Decoder) -> bool:
     # Nothing else may run between two steps: a user's own ``embed`` could change a layer.
     return (
-        is_unmodified(decoder)
+        operators() is not None
+        and is_unmodified(decoder)
         and type(decoder).through_layers is Stack.through_layers
         and not torch.is_autocast_enabled("cpu")
         and not any(module.training for module in decoder.layers.modules())
@@ -53,6 +57,7 @@ def _is_plain(layer: DecoderLayer, x: Tensor) -> bool:
         and all(type(each) is Residual for each in _residuals(layer))
         and all(type(each.norm) is nn.LayerNorm for each in _residuals(layer))
         and all(is_plain_linear(each) and packed(each, x) is not None for each in _maps(layer))
+        and [tuple(each.weight.shape) for each in _maps(layer)] == _shapes(layer)
     )
 
 
@@ -71,6 +76,17 @@ def _maps(layer: DecoderLayer) -> tuple[Linear, ...]:
     return *in_attention, network.inner, network.outer
 
 
+def _shapes(layer: DecoderLayer) -> list[tuple[int, int]]:
+    """Those of the weights of ``_maps`` if each fits its neighbours; C++ does not check."""
+    own, encoder = layer.self_attention, layer.encoder_attention
+    d_ff, d_model = layer.feed_forward.inner.weight.shape
+    return [
+        *((own.num_heads * (2 * own.d_k + own.d_v), d_model), (d_model, own.num_heads * own.d_v)),
+        *((encoder.num_heads * encoder.d_k, d_model), (d_model, encoder.num_heads * encoder.d_v)),
+        *((d_ff, d_model), (d_model, d_ff)),
+    ]
+
+
 @kernel(
     bind_layers,
     _supports,
@@ -81,35 +97,52 @@ def _maps(layer: DecoderLayer) -> tuple[Linear, ...]:
 )
 def bind_packed_layers(decoder: Decoder) -> LayersOfStep:
     """See ``bind_layers``. Weights that torch counts a change of are used as they are then."""
-    sublayers_of_layers = [_sublayers(layer) for layer in decoder.layers]
+    dtype = next(decoder.parameters()).dtype
+    steps = [_bound(layer, dtype) for layer in decoder.layers]
     weights = [each.weight for layer in decoder.layers for each in _maps(layer)]
     versions = [weight._version for weight in weights]
+    d_model = weights[0].size(1)
 
     def through_layers(x: Tensor, key_values: Iterable[KeyValues]) -> Tensor:
-        has_changed = versions != [weight._version for weight in weights]
-        if has_changed or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
+        caches = [each for each in key_values if isinstance(each, TableLayerCache)]
+        if (
+            len(caches) < len(steps)
+            or any(each.memory.dtype != dtype for each in caches)
+            or (x.dtype, x.size(-1)) != (dtype, d_model)
+            or versions != [weight._version for weight in weights]
+            or torch.is_grad_enabled()
+            or torch.is_autocast_enabled("cpu")
+        ):
             return decoder.through_layers(x, key_values)[0]
-        for sublayers, seen in zip(sublayers_of_layers, key_values, strict=True):
-            for sublayer in sublayers:
-                x = sublayer(x, seen)
+        x = x.contiguous()
+        for step, seen in zip(steps, caches, strict=True):
+            x = step(x, seen)
         return x if decoder.norm is None else decoder.norm(x)
 
     return through_layers
 
 
-def _sublayers(layer: DecoderLayer) -> list[Sublayer]:
-    own, encoder = layer.self_attention, layer.encoder_attention
-    project, own_output, query, encoder_output, inner, outer = map(bind_linear, _maps(layer))
-    sublayers: list[Sublayer] = [
-        lambda x, seen: own_output(seen.self_attention(own, project(x), False)[0]),
-        lambda x, seen: encoder_output(seen.encoder_attention(encoder, query(x), False)[0]),
-        lambda x, _seen: outer(inner(x, relu=True)),
-    ]
-    return list(map(_with_residual, _residuals(layer), sublayers))
+def _bound(layer: DecoderLayer, dtype: torch.dtype) -> Step:
+    own, encoder, residuals = layer.self_attention, layer.encoder_attention, _residuals(layer)
+    norms = [each.norm for each in residuals]
+    arguments = (
+        *map(list, zip(*map(operands, _maps(layer)), strict=True)),
+        [norm.weight for norm in norms],
+        [norm.bias for norm in norms],
+        [norm.eps for norm in norms],
+        [each.pre_norm for each in residuals],
+    )
+    found = operators()
+    assert found is not None
+    decoder_layer = found.decoder_layer.default
+    functions = [entry_point(name, dtype) for name in ("attend_rows", "quantise")]
+    widths = own.query_key_value.weight.size(0), encoder.query.weight.size(0)
 
+    def step(x: Tensor, seen: TableLayerCache) -> Tensor:
+        past = seen.own_attention(own, (*x.shape[:2], widths[0]))
+        memory = seen.memory_attention(encoder, (*x.shape[:2], widths[1]))
+        x, projected = decoder_layer(x, *arguments, addressof(past), addressof(memory), *functions)
+        seen.steps.append(projected)
+        return x
 
-def _with_residual(residual: Residual, sublayer: Sublayer) -> Sublayer:
-    norm = residual.norm.forward
-    if residual.pre_norm:
-        return lambda x, seen: x + sublayer(norm(x), seen)
-    return lambda x, seen: norm(x + sublayer(x, seen))
+    return step

@@ -10,6 +10,7 @@ import platform
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_int64, c_void_p
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,11 +22,11 @@ logger = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent
 SOURCES = sorted(FOLDER.glob("csrc/*.cpp"))
+OPERATORS = sorted(FOLDER.glob("csrc/torch/*.cpp"))
 HEADERS = sorted(FOLDER.glob("csrc/*.h"))
 LANES = 16  # largest vector width of the kernels
 TYPES = (torch.float32, torch.bfloat16)  # as in vectors.h
-_FLAGS = ["-std=c++17", "-shared", "-fPIC"]
-_FLAGS += ["-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno"]
+_OPTIMISED = ["-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno"]
 
 
 def is_supported(rows: Tensor, *widths: int) -> bool:
@@ -55,10 +56,15 @@ def run(
 @functools.cache
 def function(name: str, dtype: torch.dtype) -> Callable[..., object]:
     """The C++ function ``name`` for tensors of this type; it needs ``kernels()``."""
+    return ctypes.CFUNCTYPE(None)(entry_point(name, dtype))
+
+
+def entry_point(name: str, dtype: torch.dtype) -> int:
+    """The address of ``function``."""
     library = kernels()
     assert library is not None
     instances = (ctypes.c_size_t * len(TYPES)).in_dll(library, f"{name}_instances")
-    return ctypes.CFUNCTYPE(None)(instances[TYPES.index(dtype)])
+    return instances[TYPES.index(dtype)]
 
 
 @functools.cache
@@ -73,9 +79,30 @@ def kernels() -> ctypes.CDLL | None:
     """The kernels; None if ``TRANSFORMER_PLUGIN_COMPILED`` is 0 or there is no compiler."""
     if os.environ.get("TRANSFORMER_PLUGIN_COMPILED", "1") == "0":
         return None
+    return _load("kernels", SOURCES, _OPTIMISED)
+
+
+@functools.cache
+def operators() -> Any | None:
+    """The operators of ``csrc/torch/``, made of torch's own; None if there are no ``kernels()``, or
+    torch's headers are missing."""
+    if kernels() is None:
+        return None
+    installed = Path(torch.__file__).parent
+    flags = ["-std=c++20", "-O2", f"-I{installed / 'include'}"]
+    flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}")
+    libraries = [f"-L{installed / 'lib'}", "-lc10", "-ltorch_cpu"]
+    loaded = _load("operators", OPERATORS, flags, libraries)
+    return loaded and torch.ops.transformer_plugin
+
+
+def _load(
+    name: str, sources: Sequence[Path], flags: Sequence[str], libraries: Sequence[str] = ()
+) -> ctypes.CDLL | None:
     machine = repr((torch.__version__, platform.machine(), processor.features()))
+    flags = ["-shared", "-fPIC", *flags]
     try:
-        return shared_library.load("kernels", SOURCES, HEADERS, _FLAGS, machine)
+        return shared_library.load(name, sources, HEADERS, flags, machine, libraries)
     except OSError as error:
-        logger.warning("continuing without compiled kernels, which is slower: %s", error)
+        logger.warning("continuing without compiled %s, which is slower: %s", name, error)
         return None

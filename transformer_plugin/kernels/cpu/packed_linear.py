@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
-from ctypes import byref, c_float, c_int32, c_int64
 from typing import NamedTuple
 
 import torch
@@ -23,7 +21,7 @@ from ...search.decoder_state import prepare_decoding
 from ..plain_modules import Linear, is_plain_linear
 from ..registry import kernel
 from . import onednn
-from .library import TYPES, address, function, is_supported
+from .library import TYPES, entry_point, is_supported, operators
 
 
 class _Packed(NamedTuple):
@@ -61,8 +59,12 @@ def _is_packable(layer: Linear) -> bool:
         and not weight.is_inference()
         and onednn.packs(weight)
         and product_type(weight) == weight.dtype
-        and (isinstance(layer, nn.Linear) or is_supported(layer.scale, weight.size(1)))
+        and (isinstance(layer, nn.Linear) or _multiplies_in_8_bits(layer))
     )
+
+
+def _multiplies_in_8_bits(layer: Int8Linear) -> bool:
+    return is_supported(layer.scale, layer.weight.size(1)) and operators() is not None
 
 
 def _is_inference_on_cpu(model: nn.Module, rows: int) -> bool:
@@ -108,41 +110,38 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
 @kernel(linear, _supports, stands_for=[product_type, Int8Linear, nn.Linear])
 def packed_linear(layer: Linear, x: Tensor, relu: bool = False) -> Tensor:
     """See ``linear``."""
-    return _product(layer, _PACKED[layer].matrix, x, relu)
-
-
-def bind_linear(layer: Linear) -> Callable[..., Tensor]:
-    """``packed_linear`` of ``layer`` with the weight that it has now."""
-    matrix, width = _PACKED[layer].matrix, layer.weight.size(1)
-
-    def product(x: Tensor, relu: bool = False) -> Tensor:
-        if x.size(-1) != width:  # the kernels would read other memory
-            return linear.plain(layer, x, relu)
-        return _product(layer, matrix, x, relu)
-
+    needed = operands(layer)
+    if needed.scale is None:
+        return onednn.affine(x, needed.matrix, needed.bias, relu)
+    found = operators()
+    assert found is not None
+    product: Tensor = found.linear(x.contiguous(), *needed, relu, entry_point("quantise", x.dtype))
     return product
 
 
-def _product(layer: Linear, matrix: Tensor, x: Tensor, relu: bool) -> Tensor:
+class Operands(NamedTuple):
+    """What oneDNN multiplies rows by.
+
+    Attributes:
+        matrix: a packed weight, ``[F, D]``.
+        bias: ``[F]``, or None.
+        scale: of each row of an 8-bit matrix, ``[F]``; None of others.
+        zero_points: all 0, int64, ``[F]``; None where ``scale`` is.
+    """
+
+    matrix: Tensor
+    bias: Tensor | None
+    scale: Tensor | None = None
+    zero_points: Tensor | None = None
+
+
+def operands(layer: Linear) -> Operands:
+    """Those of a layer with a packed weight. oneDNN ignores the strides of a bias."""
+    matrix = _PACKED[layer].matrix
+    bias = None if layer.bias is None else layer.bias.contiguous()
     if isinstance(layer, nn.Linear):
-        return onednn.affine(x, matrix, layer.bias, relu)
-    return _int8_product(x, matrix, layer, relu)
-
-
-def _int8_product(x: Tensor, matrix: Tensor, layer: Int8Linear, relu: bool) -> Tensor:
-    """``layer`` of ``x`` with its packed weight; ``x`` is rounded as by ``quantise`` in
-    ``modules/int8_linear.py``."""
-    x = x.contiguous()
-    steps, scale, zero_point = torch.empty_like(x, dtype=torch.uint8), c_float(), c_int32()
-    function("quantise", x.dtype)(
-        *(address(x), c_int64(x.numel()), address(steps)), byref(scale), byref(zero_point)
-    )
-    y: Tensor = torch.ops.onednn.qlinear_pointwise.default(
-        *(steps, scale.value, zero_point.value, matrix, layer.scale),
-        *(_no_zero_points(layer.scale.numel()), layer.bias),
-        *(1.0, 0, x.dtype, "relu" if relu else "none", [], ""),
-    )
-    return y
+        return Operands(matrix, bias)
+    return Operands(matrix, bias, layer.scale, _no_zero_points(layer.scale.numel()))
 
 
 @functools.cache

@@ -27,7 +27,12 @@ _MAKING = "making-"  # temporary folders; those of killed processes are removed
 
 
 def load(
-    name: str, sources: Sequence[Path], headers: Sequence[Path], flags: Sequence[str], machine: str
+    name: str,
+    sources: Sequence[Path],
+    headers: Sequence[Path],
+    flags: Sequence[str],
+    machine: str,
+    libraries: Sequence[str] = (),
 ) -> ctypes.CDLL:
     """The library of these files, compiled with ``CXX`` (default ``c++``).
 
@@ -38,27 +43,29 @@ def load(
     Args:
         headers: files that the sources include.
         machine: describes everything else that a compiled file depends on.
+        libraries: flags of the linker, which follow the sources.
 
     Raises:
         OSError: there is no compiler, it failed, or its output cannot be loaded.
     """
-    command = [*_compiler(), *flags]
-    made_from = repr((command, machine)).encode()
+    compiler = [*_compiler(), *flags]
+    made_from = repr((compiler, machine, *libraries)).encode()
     made_from += b"".join(path.read_bytes() for path in [*sources, *headers])
     stem = f"{name}-{_digest(made_from)}"
+    command = [*compiler, *map(str, sources), *libraries]
     try:
-        return _load_from_cache(stem, command, sources)
+        return _load_from_cache(stem, command)
     except (OSError, RuntimeError) as error:
         reason = error
     with tempfile.TemporaryDirectory(prefix=_MAKING) as making:
-        library = ctypes.CDLL(str(_compile(command, sources, Path(making) / f"{stem}.so")))
+        library = ctypes.CDLL(str(_compile(command, Path(making) / f"{stem}.so")))
     logger.warning(
         "compiled %s cannot be kept, so every start compiles them again: %s", name, reason
     )
     return library
 
 
-def _load_from_cache(stem: str, command: Sequence[str], sources: Sequence[Path]) -> ctypes.CDLL:
+def _load_from_cache(stem: str, command: Sequence[str]) -> ctypes.CDLL:
     """The library of that name in the cache folder, compiled if necessary.
 
     Raises:
@@ -72,7 +79,7 @@ def _load_from_cache(stem: str, command: Sequence[str], sources: Sequence[Path])
             return ctypes.CDLL(str(kept))
         _remove_leftovers(folder, stem)
         with tempfile.TemporaryDirectory(prefix=_MAKING, dir=folder) as making:
-            made = _compile(command, sources, Path(making) / f"{stem}.so")
+            made = _compile(command, Path(making) / f"{stem}.so")
             return ctypes.CDLL(str(_keep(made, folder)))
 
 
@@ -143,11 +150,11 @@ def _compiler() -> list[str]:
         raise OSError(f"CXX={os.environ['CXX']}: {error}") from None
 
 
-def _compile(command: Sequence[str], sources: Sequence[Path], made: Path) -> Path:
-    """Compiles the sources into ``made``, and returns it."""
+def _compile(command: Sequence[str], made: Path) -> Path:
+    """Compiles ``made``, and returns it."""
     try:
         subprocess.run(
-            [*command, *map(str, sources), "-o", str(made)],
+            [*command, "-o", str(made)],
             check=True,
             capture_output=True,
             text=True,

@@ -6,18 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "attention_step.h"
 #include "vectors.h"
 
 namespace {
-
-struct Attention {  // as in decoder_cache.py
-    int64_t queries, heads, d_k, d_v;
-    int64_t query_stride, row_stride;       // elements from one row to the next
-    int64_t group;                          // number of consecutive queries that see the same rows
-    int64_t positions;                      // number that a query sees, without `lengths`
-    int64_t group_stride, position_stride;  // of row_numbers
-    float scale;
-};
 
 // kVectors vectors of softmax(...) V.
 template <int kVectors, class Number, class Row>
@@ -56,17 +48,16 @@ void attend(const Attention& a, const Number* q, int64_t count, Keys keys, float
     }
 }
 
-// The keys of group g at position t, followed by its values, are row row_numbers[g][t] of keys[t].
-//   lengths: number of positions that each group sees; null if all see the same.
+// Attention of all queries, with outputs of all heads in a row.
 template <class Number>
-void attend_rows(const Attention& a, const Number* q, Number* out, const Number* const* keys,
-                 const int32_t* row_numbers, const int64_t* lengths) {
+void attend_rows(const Attention& a, const Number* q, Number* out) {
+    const auto keys = reinterpret_cast<const Number* const*>(a.keys);
     std::vector<float> weights;
     for (int64_t r = 0; r < a.queries; ++r) {
-        const int64_t g = r / a.group, count = lengths ? lengths[g] : a.positions;
+        const int64_t g = r / a.group, count = a.lengths ? a.lengths[g] : a.positions;
         const auto row = [&](int64_t t) {
             const int64_t i = g * a.group_stride + t * a.position_stride;
-            return keys[t] + row_numbers[i] * a.row_stride;
+            return keys[t] + a.row_numbers[i] * a.row_stride;
         };
         weights.resize(in_lanes(count + 4));
         attend(a, q + r * a.query_stride, count, row, weights.data(), out + r * a.heads * a.d_v);
@@ -81,6 +72,7 @@ extern "C" const int64_t attention_layout[] = {
     offsetof(Attention, d_k), offsetof(Attention, d_v), offsetof(Attention, query_stride),
     offsetof(Attention, row_stride), offsetof(Attention, group), offsetof(Attention, positions),
     offsetof(Attention, group_stride), offsetof(Attention, position_stride),
+    offsetof(Attention, keys), offsetof(Attention, row_numbers), offsetof(Attention, lengths),
     offsetof(Attention, scale)};
 
 EXPORT(attend_rows)

@@ -1,0 +1,104 @@
+// A decoder layer in one step of a search. Between its operations nothing waits for Python's lock.
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/layer_norm.h>
+#include <torch/library.h>
+
+#include <tuple>
+#include <vector>
+
+#include "../attention_step.h"
+
+namespace {
+
+using at::Tensor;
+using c10::IValue;
+using OptionalTensors = c10::List<std::optional<Tensor>>;
+
+// Functions of the library without torch, for the type of the layer.
+using AttendRows = void(const Attention& numbers, const void* q, void* out);
+using Quantise = void(const void* x, int64_t size, uint8_t* steps, float* scale, int32_t* zero);
+
+c10::OperatorHandle find(const char* name) {
+    return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+}
+
+Tensor call(const c10::OperatorHandle& operation, std::vector<IValue> arguments) {
+    operation.callBoxed(&arguments);
+    return arguments.at(0).toTensor();
+}
+
+// x W^T + b, or its ReLU, with the operands of packed_linear.py. With scales, the matrix has 8 bits,
+// and x, which is contiguous, is rounded to 8 bits as in modules/int8_linear.py.
+Tensor linear(const Tensor& x, const Tensor& matrix, const std::optional<Tensor>& bias,
+              const std::optional<Tensor>& scales, const std::optional<Tensor>& zero_points,
+              bool relu, int64_t quantise) {
+    static const auto affine = find("mkldnn::_linear_pointwise");
+    static const auto affine_int8 = find("onednn::qlinear_pointwise");
+    const char* activation = relu ? "relu" : "none";
+    const c10::List<std::optional<at::Scalar>> no_numbers;
+    if (!scales) return call(affine, {x, matrix, bias, activation, no_numbers, ""});
+    const Tensor steps = at::empty(x.sizes(), x.options().dtype(at::kByte));
+    float scale;
+    int32_t zero;
+    reinterpret_cast<Quantise*>(quantise)(x.data_ptr(), x.numel(), steps.data_ptr<uint8_t>(),
+                                          &scale, &zero);
+    return call(affine_int8, {steps, double(scale), int64_t(zero), matrix, scales, zero_points,
+                              bias, 1.0, int64_t(0), x.scalar_type(), activation, no_numbers, ""});
+}
+
+// Equations of modules/layers.py. `own` and `encoder` are addresses of an Attention each; the address
+// of the newest keys is put into the former.
+//
+// Returns the output and the projected queries, keys and values, which must be kept.
+std::tuple<Tensor, Tensor> decoder_layer(
+    const Tensor& input, std::vector<Tensor> matrices, OptionalTensors biases,
+    OptionalTensors scales, OptionalTensors zero_points, OptionalTensors norm_weights,
+    OptionalTensors norm_biases, std::vector<double> eps, c10::List<bool> pre_norm, int64_t own,
+    int64_t encoder, int64_t attend_rows, int64_t quantise) {
+    const auto map = [&](int i, const Tensor& x, bool relu = false) {
+        return linear(x, matrices[i], biases.get(i), scales.get(i), zero_points.get(i), relu,
+                      quantise);
+    };
+    const auto attend = [&](const Tensor& q, const Attention& numbers) {
+        Tensor out = at::empty({q.size(0), q.size(1), numbers.heads * numbers.d_v}, q.options());
+        reinterpret_cast<AttendRows*>(attend_rows)(numbers, q.data_ptr(), out.data_ptr());
+        return out;
+    };
+    const auto norm = [&](const Tensor& x, int i) {
+        return at::layer_norm(x, x.sizes().slice(2), norm_weights.get(i), norm_biases.get(i),
+                              eps[i]);
+    };
+    Tensor x = input, projected;
+    const auto residual = [&](int i, auto sublayer) {
+        x = pre_norm.get(i) ? sublayer(norm(x, i)).add_(x) : norm(sublayer(x).add_(x), i);
+    };
+    residual(0, [&](const Tensor& x) {
+        const auto& numbers = *reinterpret_cast<const Attention*>(own);
+        projected = map(0, x);
+        const int64_t bytes_of_q = numbers.heads * numbers.d_k * projected.element_size();
+        numbers.keys[numbers.positions - 1] = static_cast<char*>(projected.data_ptr()) + bytes_of_q;
+        return map(1, attend(projected, numbers));
+    });
+    residual(1, [&](const Tensor& x) {
+        return map(3, attend(map(2, x), *reinterpret_cast<const Attention*>(encoder)));
+    });
+    residual(2, [&](const Tensor& x) { return map(5, map(4, x, true)); });
+    return {x, projected};
+}
+
+}  // namespace
+
+TORCH_LIBRARY(transformer_plugin, library) {
+    library.def(
+        "linear(Tensor x, Tensor matrix, Tensor? bias, Tensor? scale, Tensor? zero_points,"
+        " bool relu, int quantise) -> Tensor",
+        TORCH_FN(linear));
+    library.def(
+        "decoder_layer(Tensor x, Tensor[] matrices, Tensor?[] biases, Tensor?[] scales,"
+        " Tensor?[] zero_points, Tensor?[] norm_weights, Tensor?[] norm_biases, float[] eps,"
+        " bool[] pre_norm, int own, int encoder, int attend_rows, int quantise)"
+        " -> (Tensor, Tensor)",
+        TORCH_FN(decoder_layer));
+}
