@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from ctypes import addressof
+from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -104,10 +105,10 @@ def bind_packed_layers(decoder: Decoder) -> LayersOfStep:
     d_model = weights[0].size(1)
 
     def through_layers(x: Tensor, key_values: Iterable[KeyValues]) -> Tensor:
-        caches = [each for each in key_values if isinstance(each, TableLayerCache)]
+        key_values = list(key_values)
+        caches = [each for each in key_values if _has_rows_of(each, dtype)]
         if (
             len(caches) < len(steps)
-            or any(each.memory.dtype != dtype for each in caches)
             or (x.dtype, x.size(-1)) != (dtype, d_model)
             or versions != [weight._version for weight in weights]
             or torch.is_grad_enabled()
@@ -120,6 +121,10 @@ def bind_packed_layers(decoder: Decoder) -> LayersOfStep:
         return x if decoder.norm is None else decoder.norm(x)
 
     return through_layers
+
+
+def _has_rows_of(cache: KeyValues, dtype: torch.dtype) -> TypeGuard[TableLayerCache]:
+    return isinstance(cache, TableLayerCache) and cache.memory.dtype == dtype
 
 
 def _bound(layer: DecoderLayer, dtype: torch.dtype) -> Step:
