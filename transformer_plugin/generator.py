@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -18,7 +19,7 @@ from .search.beam_search import Hypothesis, beam_search
 from .search.decoder_state import prepare_decoding
 from .search.next_tokens import Rules
 from .search.scorers import EnsembleScorer, FusedScorer, ModelScorer, Scorer
-from .search.thread_pool import map_in_threads
+from .search.thread_pool import batches_by_length, map_in_threads, num_threads
 from .search.tree_scorer import TreeScorer
 from .search_extras import Extras
 from .search_options import MAX_LEN_B
@@ -98,6 +99,17 @@ class VaswaniGenerator(nn.Module):
         if constraints is not None:
             raise ValueError("constraints need fairseq's own search: use --constraints")
         net_input = sample["net_input"]
+        workers = min(self._workers(net_input["src_tokens"]), len(net_input["src_tokens"]))
+        with num_threads(1 if workers > 1 else torch.get_num_threads()):
+            return self._generate(net_input, prefix_tokens, bos_token, workers)
+
+    def _generate(
+        self,
+        net_input: Mapping[str, Any],
+        prefix_tokens: Tensor | None,
+        bos_token: int | None,
+        workers: int,
+    ) -> list[list[dict[str, Tensor]]]:
         src_tokens = net_input["src_tokens"]
         lengths = src_tokens.ne(self.rules.pad).sum(dim=1)
         max_lengths = self._max_lengths(src_tokens, lengths, prefix_tokens)
@@ -115,9 +127,8 @@ class VaswaniGenerator(nn.Module):
             with torch.inference_mode(not trained), torch.no_grad():
                 return self._search(net_input, sentences, max_lengths, prefix_tokens, bos_token)
 
-        workers = self._workers(src_tokens)
-        map_batches = map if workers == 1 else map_in_threads
-        batches = _batches(lengths, self._batch_tokens(src_tokens), workers)
+        map_batches = map if workers == 1 else partial(map_in_threads, workers=workers)
+        batches = batches_by_length(lengths, self._batch_tokens(src_tokens), workers)
         for sentences, found in zip(batches, map_batches(search, batches), strict=True):
             for i, hypotheses in zip(sentences.tolist(), found, strict=True):
                 results[i] = hypotheses
@@ -219,24 +230,6 @@ class VaswaniGenerator(nn.Module):
         if prefix is not None:  # a prefix always leaves room
             longest = longest.maximum(prefix.ne(self.rules.pad).sum(dim=1) + self.max_len_own)
         return longest.clamp(max(1, least), limit)
-
-
-def _batches(lengths: Tensor, budget: int, workers: int) -> list[Tensor]:
-    """Indices of sentences of similar length, with about ``budget`` tokens in each batch.
-
-    Batches come in rounds of one for each worker. Neighbours in the order of length go to different
-    batches of a round, so that all workers finish at about the same time.
-    """
-    order = lengths.argsort(descending=True, stable=True)
-    tokens = lengths[order].clamp_min(1).cumsum(0)
-    rounds = max(1, round(int(tokens[-1]) / (budget * workers)))
-    place = (tokens - 1) * rounds // tokens[-1]  # the round of each sentence
-    return [
-        batch
-        for sentences in order.split(torch.bincount(place, minlength=rounds).tolist())
-        for batch in (sentences[i::workers] for i in range(workers))
-        if batch.numel()
-    ]
 
 
 def _fairseq_form(hypothesis: Hypothesis) -> dict[str, Tensor]:

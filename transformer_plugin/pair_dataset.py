@@ -1,4 +1,8 @@
-"""Batches of sentence pairs, padded in a few operations for all sentences."""
+"""Batches of sentence pairs, padded in a few operations for all sentences.
+
+NumPy computes in one thread. The threads of torch's operations would keep waiting for another one
+for some milliseconds, and take processor time from a search or an update.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import torch
 from fairseq.data import LanguagePairDataset
 from fairseq.tasks.translation import TranslationTask
+from numpy import ndarray
 from torch import Tensor
 
 Sample = Mapping[str, Any]
@@ -41,10 +47,14 @@ class PairDataset(LanguagePairDataset):
             return super().collater(samples, pad_to_length)
         ids, sources, targets = zip(*map(_PARTS, samples), strict=True)
         source, _ = self._padded(sources, self.left_pad_source)
-        lengths, order = self._lengths(source).sort(descending=True)
-        net_input = {"src_tokens": source[order], "src_lengths": lengths}
+        lengths, order = torch.from_numpy(self._lengths(source)).sort(descending=True)
+
+        def sorted_tensor(rows: ndarray) -> Tensor:
+            return torch.from_numpy(rows[order.numpy()])
+
+        net_input = {"src_tokens": sorted_tensor(source), "src_lengths": lengths}
         batch = {
-            "id": source.new_tensor(ids)[order],
+            "id": sorted_tensor(np.array(ids)),
             "nsentences": len(samples),
             "ntokens": int(lengths.sum()),
             "net_input": net_input,
@@ -53,26 +63,26 @@ class PairDataset(LanguagePairDataset):
         if targets[0] is not None:
             target, inside = self._padded(targets, self.left_pad_target)
             batch["ntokens"] = int(self._lengths(target).sum())
-            batch["target"] = target[order]
+            batch["target"] = sorted_tensor(target)
             if self.input_feeding:
-                net_input["prev_output_tokens"] = self._shifted(target, inside)[order]
+                net_input["prev_output_tokens"] = sorted_tensor(self._shifted(target, inside))
         return batch
 
-    def _padded(self, rows: tuple[Tensor, ...], on_the_left: bool) -> tuple[Tensor, Tensor]:
+    def _padded(self, rows: tuple[Tensor, ...], on_the_left: bool) -> tuple[ndarray, ndarray]:
         """The rows of a batch, ``[B, T]``, and which of its elements they are."""
-        sizes = rows[0].new_tensor([row.size(0) for row in rows])
-        width = math.ceil(int(sizes.max()) / self.pad_to_multiple) * self.pad_to_multiple
-        columns, sizes = torch.arange(width, device=sizes.device), sizes.unsqueeze(1)
+        sizes = np.array([row.size(0) for row in rows])
+        width = math.ceil(sizes.max() / self.pad_to_multiple) * self.pad_to_multiple
+        columns, sizes = np.arange(width), sizes[:, np.newaxis]
         inside = columns >= width - sizes if on_the_left else columns < sizes
-        padded = rows[0].new_full(inside.shape, self.src_dict.pad())
-        padded[inside] = torch.cat(rows)
+        padded = np.full(inside.shape, self.src_dict.pad())
+        padded[inside] = np.concatenate([row.numpy() for row in rows])
         return padded, inside
 
-    def _lengths(self, tokens: Tensor) -> Tensor:
-        return tokens.ne(self.src_dict.pad()).sum(dim=1)
+    def _lengths(self, tokens: ndarray) -> ndarray:
+        return (tokens != self.src_dict.pad()).sum(axis=1)
 
-    def _shifted(self, target: Tensor, inside: Tensor) -> Tensor:
+    def _shifted(self, target: ndarray, inside: ndarray) -> ndarray:
         """The decoder's input: a row after the end of a sentence, without its last token."""
-        before = target.roll(1, dims=1).where(inside, self.src_dict.pad())
-        first = inside.long().argmax(dim=1, keepdim=True)
-        return before.scatter(1, first, self.eos)
+        before = np.where(inside, np.roll(target, 1, axis=1), self.src_dict.pad())
+        before[np.arange(len(before)), inside.argmax(axis=1)] = self.eos
+        return before

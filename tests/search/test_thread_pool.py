@@ -18,7 +18,7 @@ def test_threads_meet_and_compute_in_one_thread_each():
         return number, torch.get_num_threads()
 
     try:
-        assert map_in_threads(work, [3, 4]) == [(3, 1), (4, 1)]
+        assert map_in_threads(work, [3, 4], 2) == [(3, 1), (4, 1)]
         assert torch.get_num_threads() == 2
         with ThreadPoolExecutor() as later:
             assert later.submit(torch.get_num_threads).result() == 2
