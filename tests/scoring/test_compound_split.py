@@ -10,7 +10,7 @@ import sacrebleu
 from sacremoses import MosesTokenizer
 
 from transformer_plugin.cli import main
-from transformer_plugin.scoring.compound_split import authors_scores
+from transformer_plugin.scoring.compound_split import authors_scores, split_hyphens
 
 HYPOTHESES = [
     "Der Nord-Süd-Dialog ist “wichtig” & gut für alle.",
@@ -64,10 +64,23 @@ def test_quotes_of_the_reference_count_only_where_they_are_kept(tmp_path):
     assert variants["compound_split"]["score"] < expected
 
 
+def test_hyphens_between_single_letters_are_split_once():
+    """As by the perl expression of the authors' script, s{(\\S)-(\\S)}{$1 ##AT##-##AT## $2}g."""
+    found = split_hyphens(["a-b-c", "x-y z-", "ab-cd-ef"])
+    at = " ##AT##-##AT## "
+    assert found == [f"a{at}b-c", f"x{at}y z-", f"ab{at}cd{at}ef"]
+
+
 @pytest.mark.parametrize("line", ["Nord ##AT##-##AT## Süd", "Nord @-@ Süd", "Nord@@ Süd"])
 def test_split_text_is_refused(tmp_path, capsys, line):
     status, output = run(tmp_path, [line], ["Nord-Süd"], "--compound-split")
     assert status == 2 and "hyp:1" in capsys.readouterr().err and not output.exists()
+
+
+@pytest.mark.parametrize("line", ["@-@ Süd", "Nord @-@", "Nord ##AT##-##AT## Süd"])
+def test_a_split_reference_is_refused(tmp_path, capsys, line):
+    status, output = run(tmp_path, ["Nord-Süd"] * 2, ["Nord-Süd", line], "--compound-split")
+    assert status == 2 and "ref:2" in capsys.readouterr().err and not output.exists()
 
 
 def test_only_the_hypotheses_punctuation_is_normalised():
