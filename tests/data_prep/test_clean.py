@@ -80,6 +80,15 @@ def test_every_nth_pair_is_held_out_whatever_the_blocks(clean, write_corpus):
     assert report["train"]["kept"] + report["valid"]["kept"] == 1500
 
 
+def test_other_pairs_are_held_out_once_the_corpus_says_so(clean, write_corpus):
+    sentences = [f"sentence {number}" for number in range(20)]
+    raw = write_corpus("raw", train_en=sentences, train_de=sentences)
+    for every in (5, 4):
+        (raw / "hold-out.json").write_text(json.dumps({"every": every}))
+        _, lines = clean(raw)
+        assert lines["valid.en"] == sentences[every - 1 :: every]
+
+
 def test_held_out_pairs_are_normalised_but_never_dropped(clean, write_corpus):
     source = ["same", "same", "", "a b c d e f g h i j"]
     target = ["gleich", "gleich", "leer", "u\u0308ber\u00a0 alles\r"]

@@ -99,3 +99,19 @@ def test_a_damaged_dictionary_of_another_run_is_refused(refused, step, clean_tex
     )
     assert str(dictionary) in message and not leftovers(tmp_path)
     assert not (tmp_path / "again").exists()
+
+
+def test_other_dictionaries_are_another_input(step, clean_text, tmp_path):
+    """Data is made again, not kept, when the dictionaries of the other run have changed."""
+    step("subwords", "--input", clean_text, "--output", tmp_path / "s", *PAIR, "--vocab-size", 60)
+    words = ("--input", clean_text, "--model", tmp_path / "s", *PAIR)
+    assert step("binarise", *words, "--output", tmp_path / "data").returncode == 0
+    given = ("--dictionaries", tmp_path / "data")
+    for last in ("", "a_new_word 1\n"):
+        for language in ("en", "de"):
+            dictionary = tmp_path / f"data/dict.{language}.txt"
+            dictionary.write_text(dictionary.read_text(encoding="utf-8") + last, encoding="utf-8")
+        done = step("binarise", *words, "--output", tmp_path / "again", *given)
+        assert done.returncode == 0, done.stderr
+        made = (tmp_path / "again/dict.de.txt").read_text(encoding="utf-8")
+        assert made.endswith(last) and ("a_new_word" in made) == bool(last)
