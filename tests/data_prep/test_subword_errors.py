@@ -102,7 +102,8 @@ def test_a_damaged_dictionary_of_another_run_is_refused(refused, step, clean_tex
 
 
 def test_other_dictionaries_are_another_input(step, clean_text, tmp_path):
-    """Data is made again, not kept, when the dictionaries of the other run have changed."""
+    """Data is made again when the dictionaries of the other run have changed, unless there are
+    checkpoints that need the former."""
     step("subwords", "--input", clean_text, "--output", tmp_path / "s", *PAIR, "--vocab-size", 60)
     words = ("--input", clean_text, "--model", tmp_path / "s", *PAIR)
     assert step("binarise", *words, "--output", tmp_path / "data").returncode == 0
@@ -115,3 +116,12 @@ def test_other_dictionaries_are_another_input(step, clean_text, tmp_path):
         assert done.returncode == 0, done.stderr
         made = (tmp_path / "again/dict.de.txt").read_text(encoding="utf-8")
         assert made.endswith(last) and ("a_new_word" in made) == bool(last)
+    checkpoints = tmp_path / "run/checkpoints"
+    checkpoints.mkdir(parents=True)
+    (checkpoints / "checkpoint_last.pt").touch()
+    dictionary.write_text(dictionary.read_text(encoding="utf-8") + "more 1\n", encoding="utf-8")
+    done = step(
+        "binarise", *words, "--output", tmp_path / "again", *given, "--run", tmp_path / "run"
+    )
+    assert done.returncode == 2 and f"the checkpoints in {checkpoints}" in done.stderr
+    assert (tmp_path / "again/dict.de.txt").read_text(encoding="utf-8") == made
