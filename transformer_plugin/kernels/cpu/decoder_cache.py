@@ -185,7 +185,8 @@ class TableLayerCache:
             raise ValueError(f"tokens of {shape[0]} sentences, not {len(ancestors)}")
         self._keys.append(0)
         first = max(0, len(self.steps) - attention.window) if attention.window else 0
-        numbers = _attention(attention, shape, self._keys.buffer_info()[0] + 8 * first, ancestors)
+        keys = self._keys.buffer_info()[0] + first * self._keys.itemsize
+        numbers = _attention(attention, shape, keys, ancestors)
         numbers.group, numbers.positions = 1, len(self._keys) - first
         numbers.row_numbers += first * ancestors.element_size()
         numbers.row_stride = shape[-1]

@@ -36,12 +36,12 @@ Step = Callable[[Tensor, TableLayerCache], Tensor]
 def _supports(decoder: Decoder) -> bool:
     # Nothing else may run between two steps: a user's own ``embed`` could change a layer.
     return (
-        operators() is not None
-        and is_unmodified(decoder)
+        is_unmodified(decoder)
         and type(decoder).through_layers is Stack.through_layers
         and not torch.is_autocast_enabled("cpu")
         and not any(module.training for module in decoder.layers.modules())
         and all(_is_plain(layer, next(decoder.parameters())) for layer in decoder.layers)
+        and operators() is not None  # last, because it may compile them
     )
 
 

@@ -29,8 +29,8 @@ Tensor call(const c10::OperatorHandle& operation, std::vector<IValue> arguments)
     return arguments.at(0).toTensor();
 }
 
-// x W^T + b, or its ReLU, with the operands of packed_linear.py. With scales, the matrix has 8 bits,
-// and x, which is contiguous, is rounded to 8 bits as in modules/int8_linear.py.
+// x W^T + b, or its ReLU, with the operands of packed_linear.py. With scales, the matrix has 8
+// bits, and x, which must be contiguous, is rounded to 8 bits as in modules/int8_linear.py.
 Tensor linear(const Tensor& x, const Tensor& matrix, const std::optional<Tensor>& bias,
               const std::optional<Tensor>& scales, const std::optional<Tensor>& zero_points,
               bool relu, int64_t quantise) {
@@ -48,10 +48,10 @@ Tensor linear(const Tensor& x, const Tensor& matrix, const std::optional<Tensor>
                               bias, 1.0, int64_t(0), x.scalar_type(), activation, no_numbers, ""});
 }
 
-// Equations of modules/layers.py. `own` and `encoder` are addresses of an Attention each; the address
-// of the newest keys is put into the former.
+// The layer of modules/layers.py. `own` and `encoder` are the addresses of an Attention each; the
+// address of the newest keys is put into the former.
 //
-// Returns the output and the projected queries, keys and values, which must be kept.
+// Returns the output and the projected queries, keys and values, which the caller must keep.
 std::tuple<Tensor, Tensor> decoder_layer(
     const Tensor& input, std::vector<Tensor> matrices, OptionalTensors biases,
     OptionalTensors scales, OptionalTensors zero_points, OptionalTensors norm_weights,
