@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset
+from fairseq.tasks.translation import TranslationTask
 from trainers import build_trainer
 
 from transformer_plugin.pair_dataset import PairDataset
@@ -49,7 +50,7 @@ def assert_same(found, expected):
         if isinstance(value, dict):
             assert_same(found[name], value)
         elif isinstance(value, torch.Tensor):
-            torch.testing.assert_close(found[name], value, atol=0, rtol=0)
+            torch.testing.assert_close(found[name], value, atol=0, rtol=0, check_stride=True)
         else:
             assert (found[name], type(found[name])) == (value, type(value))
 
@@ -80,11 +81,22 @@ def test_batches_are_fairseqs(dictionary, left_source, left_target, multiple, wi
         {"constraints": torch.arange(2 * PAIRS).view(PAIRS, 2)},
         {"align_dataset": [torch.tensor([0, 0, 1, 1])] * PAIRS, "samples": [0, 1, 2]},
         {"append_bos": True, "remove_eos_from_source": True},
+        {"eos": 7},
     ],
     ids=lambda options: "-".join(options),
 )
 def test_what_else_a_data_set_may_have(dictionary, options):
     expected, found = batches(dictionary, **options)
+    assert_same(found, expected)
+
+
+def test_targets_may_be_missing_from_samples(dictionary):
+    """As ``BacktranslationDataset`` and users' collators make them."""
+    tokens = torch.tensor([5, 6, dictionary.eos()])
+    samples = [{"id": i, "source": tokens, "target": None} for i in range(2)]
+    kinds = (LanguagePairDataset, PairDataset)
+    data = [(kind([tokens], [3], dictionary, [tokens], [3], dictionary)) for kind in kinds]
+    expected, found = (each.collater(samples) for each in data)
     assert_same(found, expected)
 
 
@@ -97,3 +109,17 @@ def test_the_task_makes_them_so_unless_the_data_set_is_a_users(tmp_path, monkeyp
     monkeypatch.setattr("fairseq.tasks.translation.LanguagePairDataset", Own)
     task.load_dataset("train")
     assert type(task.dataset("train")) is Own
+
+
+def test_the_options_of_loading_reach_fairseq(tmp_path, monkeypatch):
+    task, seen = build_trainer(tmp_path)[0].task, []
+    load = TranslationTask.load_dataset
+
+    def spied(self, split, epoch=1, combine=False, **options):
+        seen.append((split, epoch, combine, options))
+        return load(self, split, epoch, combine, **options)
+
+    monkeypatch.setattr(TranslationTask, "load_dataset", spied)
+    task.load_dataset("train", 3, combine=True, own=4)
+    task.load_dataset("train", 3, True)
+    assert seen == [("train", 3, True, {"own": 4}), ("train", 3, True, {})]
