@@ -1,0 +1,53 @@
+"""In how many threads torch computes during a call of the search."""
+
+import functools
+
+import pytest
+import torch
+
+from transformer_plugin.generator import VaswaniGenerator
+from transformer_plugin.modules.length_penalty import gnmt_length_penalty
+from transformer_plugin.search.next_tokens import Rules
+
+SOURCES = [5, 3, 4]
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def generator(build):
+    lp = functools.partial(gnmt_length_penalty, alpha=0.6)
+    return VaswaniGenerator([build().eval()], Rules(2, lp, "bound", 2, 1, 3), max_len_own=3)
+
+
+def threads_within(generator, sample):
+    """Those of the caller between its searches."""
+    seen, search = [], generator._generate
+
+    def spied(*arguments):
+        seen.append(torch.get_num_threads())
+        return search(*arguments)
+
+    generator._generate = spied
+    assert all(generator.generate(generator.models, sample))
+    assert torch.get_num_threads() == 2
+    return seen
+
+
+def test_one_between_searches_side_by_side(generator, batch):
+    assert threads_within(generator, batch(SOURCES, SOURCES)) == [1]
+
+
+def test_all_for_a_sentence_alone(generator, batch):
+    assert threads_within(generator, batch([5], [5])) == [2]
+
+
+def test_all_for_what_a_user_has_written(generator, batch):
+    generator.models[0].encoder.layers[0].register_forward_hook(lambda *_: None)
+    assert threads_within(generator, batch(SOURCES, SOURCES)) == [2]
