@@ -1,6 +1,8 @@
 """In how many threads torch computes during a call of the search."""
 
 import functools
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ import torch
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.search.next_tokens import Rules
+from transformer_plugin.search.thread_pool import num_threads
 
 SOURCES = [5, 3, 4]
 
@@ -51,3 +54,22 @@ def test_all_for_a_sentence_alone(generator, batch):
 def test_all_for_what_a_user_has_written(generator, batch):
     generator.models[0].encoder.layers[0].register_forward_hook(lambda *_: None)
     assert threads_within(generator, batch(SOURCES, SOURCES)) == [2]
+
+
+def test_a_search_that_begins_within_another_leaves_all_threads_to_later_ones(generator, batch):
+    begun, go_on, search = Event(), Event(), generator._generate
+
+    def wait(*arguments):
+        begun.set()
+        assert go_on.wait(20)
+        return search(*arguments)
+
+    generator._generate = wait
+    with ThreadPoolExecutor(1) as requests:
+        with num_threads(1):  # the other search
+            inner = requests.submit(generator.generate, generator.models, batch(SOURCES, SOURCES))
+            assert begun.wait(20)
+        go_on.set()
+        inner.result()
+    with ThreadPoolExecutor(1) as later:
+        assert later.submit(torch.get_num_threads).result() == 2
