@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, cast
 
@@ -19,7 +20,12 @@ from .search.beam_search import Hypothesis, beam_search
 from .search.decoder_state import prepare_decoding
 from .search.next_tokens import Rules
 from .search.scorers import EnsembleScorer, FusedScorer, ModelScorer, Scorer
-from .search.thread_pool import batches_by_length, map_in_threads, num_threads
+from .search.thread_pool import (
+    available_threads,
+    batches_by_length,
+    map_in_threads,
+    one_thread,
+)
 from .search.tree_scorer import TreeScorer
 from .search_extras import Extras
 from .search_options import MAX_LEN_B
@@ -100,7 +106,7 @@ class VaswaniGenerator(nn.Module):
             raise ValueError("constraints need fairseq's own search: use --constraints")
         net_input = sample["net_input"]
         workers = min(self._workers(net_input["src_tokens"]), len(net_input["src_tokens"]))
-        with num_threads(1 if workers > 1 else torch.get_num_threads()):
+        with one_thread() if workers > 1 else nullcontext():
             return self._generate(net_input, prefix_tokens, bos_token, workers)
 
     def _generate(
@@ -147,7 +153,7 @@ class VaswaniGenerator(nn.Module):
         random = self.rules.sampling is not None or any(map(is_random, self.models))
         parts = (part for model in self.models for part in model.children())
         shared = not (tokens.is_cuda or random) and all(map(is_unmodified, parts))
-        return torch.get_num_threads() if shared else 1
+        return available_threads() if shared else 1
 
     def _search(
         self,

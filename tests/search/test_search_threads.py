@@ -10,7 +10,7 @@ import torch
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.search.next_tokens import Rules
-from transformer_plugin.search.thread_pool import num_threads
+from transformer_plugin.search.thread_pool import one_thread
 
 SOURCES = [5, 3, 4]
 
@@ -56,20 +56,31 @@ def test_all_for_what_a_user_has_written(generator, batch):
     assert threads_within(generator, batch(SOURCES, SOURCES)) == [2]
 
 
-def test_a_search_that_begins_within_another_leaves_all_threads_to_later_ones(generator, batch):
+def test_a_search_that_begins_within_another_has_and_leaves_all_threads(generator, batch):
     begun, go_on, search = Event(), Event(), generator._generate
 
     def wait(*arguments):
         begun.set()
         assert go_on.wait(20)
-        return search(*arguments)
+        return *search(*arguments), arguments[-1]
 
     generator._generate = wait
     with ThreadPoolExecutor(1) as requests:
-        with num_threads(1):  # the other search
+        with one_thread():  # the other search
             inner = requests.submit(generator.generate, generator.models, batch(SOURCES, SOURCES))
             assert begun.wait(20)
         go_on.set()
-        inner.result()
+        *_, workers = inner.result()
+        assert workers == requests.submit(torch.get_num_threads).result() == 2
     with ThreadPoolExecutor(1) as later:
         assert later.submit(torch.get_num_threads).result() == 2
+
+
+def test_a_search_that_ends_within_another_leaves_all_threads(generator, batch):
+    with one_thread():
+        with ThreadPoolExecutor(1) as requests:
+            requests.submit(generator.generate, generator.models, batch(SOURCES, SOURCES)).result()
+        with ThreadPoolExecutor(1) as later:
+            assert later.submit(torch.get_num_threads).result() == 2
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from transformer_plugin.search.thread_pool import batches_by_length, map_in_threads, num_threads
+from transformer_plugin.search.thread_pool import batches_by_length, map_in_threads, one_thread
 
 
 @pytest.fixture(autouse=True)
@@ -29,13 +29,14 @@ def test_threads_meet_and_compute_in_one_thread_each():
         meeting.wait()
         return number, torch.get_num_threads()
 
-    assert map_in_threads(work, [3, 4], 2) == [(3, 1), (4, 1)]
+    with one_thread():
+        assert map_in_threads(work, [3, 4], 2) == [(3, 1), (4, 1)]
     assert torch.get_num_threads() == 2
     assert in_new_thread(torch.get_num_threads) == 2
 
 
 def test_the_number_of_threads_comes_back_after_an_error():
-    with pytest.raises(KeyError), num_threads(1):
+    with pytest.raises(KeyError), one_thread():
         assert torch.get_num_threads() == in_new_thread(torch.get_num_threads) == 1
         raise KeyError
     assert torch.get_num_threads() == in_new_thread(torch.get_num_threads) == 2

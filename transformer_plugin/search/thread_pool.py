@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Lock
 from typing import TypeVar
 
 import torch
@@ -14,26 +15,41 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-@contextmanager
-def num_threads(number: int) -> Iterator[None]:
-    """Context in which torch's operations in this thread, and in threads that start, run in so many
-    threads.
+_lock = Lock()
+_contexts = 0  # how many threads are within ``one_thread``
+_all_threads = 1  # torch's number of threads outside of it
 
-    Between searches it should be 1. Otherwise the threads of torch's last operation keep waiting
-    for another for some milliseconds, and take processor time from the searches.
+
+def available_threads() -> int:
+    """How many threads a search may use: torch's number, whatever other searches have set."""
+    return _all_threads if _contexts else torch.get_num_threads()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Context in which torch's operations run in one thread.
+
+    Otherwise the threads of its last operation keep waiting for another for some milliseconds, and
+    take processor time from searches. As torch keeps one number for all threads that start later,
+    several Python threads that search at once share it: each leaves all threads to later ones.
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
+    global _contexts, _all_threads
+    with _lock:
+        _all_threads = available_threads()
+        _contexts += 1
+    torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(_all_threads)
+        with _lock:
+            _contexts -= 1
 
 
 def map_in_threads(
     function: Callable[[Item], Result], items: Sequence[Item], workers: int
 ) -> list[Result]:
-    """``[function(item) for item in items]``, in so many threads.
+    """``[function(item) for item in items]``, in so many threads; within ``one_thread``.
 
     Each torch operation, which releases Python's lock, runs in a single thread here. For small
     operations this wastes less time than threads that wait for each other after each operation.
@@ -41,10 +57,7 @@ def map_in_threads(
     workers = min(workers, len(items))
     if workers <= 1:
         return [function(item) for item in items]
-    with (
-        num_threads(torch.get_num_threads()),  # restored for later threads
-        ThreadPoolExecutor(workers, initializer=lambda: torch.set_num_threads(1)) as pool,
-    ):
+    with ThreadPoolExecutor(workers, initializer=lambda: torch.set_num_threads(1)) as pool:
         return list(pool.map(function, items))
 
 
