@@ -30,6 +30,9 @@ class VaswaniTranslationConfig(TranslationConfig):
     """fairseq's translation task, with sources padded on the right like targets."""
 
     left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
+    upsample_primary: int = field(
+        default=1, metadata={"help": "how often the first of several training sets is used"}
+    )
     fidelity: Fidelity = field(
         default="paper",
         metadata={
