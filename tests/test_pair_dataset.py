@@ -2,9 +2,10 @@
 
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
-from fairseq.data import Dictionary, LanguagePairDataset
+from fairseq.data import Dictionary, LanguagePairDataset, data_utils, language_pair_dataset
 from fairseq.tasks.translation import TranslationTask
 from trainers import build_trainer
 
@@ -98,6 +99,49 @@ def test_targets_may_be_missing_from_samples(dictionary):
     data = [(kind([tokens], [3], dictionary, [tokens], [3], dictionary)) for kind in kinds]
     expected, found = (each.collater(samples) for each in data)
     assert_same(found, expected)
+
+
+@pytest.mark.parametrize("numbers", [[4.5, 2.5], torch.tensor([4, 2], dtype=torch.int32)])
+def test_sentences_may_be_other_numbers(dictionary, numbers):
+    rows = [torch.as_tensor(numbers), torch.as_tensor(numbers)[:1]]
+    for ids in ((0, 1), (np.int32(3), np.int32(4))):
+        samples = [
+            {"id": i, "source": row, "target": row} for i, row in zip(ids, rows, strict=True)
+        ]
+        expected, found = (
+            kind(rows, [2, 1], dictionary, rows, [2, 1], dictionary).collater(samples)
+            for kind in (LanguagePairDataset, PairDataset)
+        )
+        assert_same(found, expected)
+
+
+@pytest.mark.parametrize(
+    "owner, name",
+    [
+        (LanguagePairDataset, "collater"),
+        (language_pair_dataset, "collate"),
+        (data_utils, "collate_tokens"),
+    ],
+    ids=["collater", "collate", "collate_tokens"],
+)
+def test_what_a_program_has_replaced_in_fairseq_is_used(tmp_path, monkeypatch, owner, name):
+    task, called = build_trainer(tmp_path)[0].task, []
+    original = getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda *a, **k: called.append(1) or original(*a, **k))
+    task.load_dataset("train")
+    dataset = task.dataset("train")
+    dataset.collater([dataset[0], dataset[1]])
+    assert called
+
+
+def test_several_sets_may_be_combined(tmp_path):
+    """fairseq's own default, -1, ended in "negative dimensions are not allowed"."""
+    task = build_trainer(tmp_path)[0].task
+    for path in (tmp_path / "data").glob("train.*"):
+        path.with_name(path.name.replace("train.", "train1.")).write_bytes(path.read_bytes())
+    alone = len(task.dataset("train"))
+    task.load_dataset("train", combine=True)
+    assert len(task.dataset("train")) == 2 * alone
 
 
 def test_the_task_makes_them_so_unless_the_data_set_is_a_users(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import LanguagePairDataset
+from fairseq.data import LanguagePairDataset, data_utils, language_pair_dataset
 from fairseq.tasks.translation import TranslationTask
 from numpy import ndarray
 from torch import Tensor
@@ -29,8 +29,17 @@ class PairBatches(TranslationTask):
         """As in fairseq."""
         super().load_dataset(split, *rest, **options)
         dataset = self.datasets[split]
-        if type(dataset) is LanguagePairDataset:  # a user's own data set makes its own batches
+        if type(dataset) is LanguagePairDataset and _are_fairseqs():
             dataset.__class__ = PairDataset
+
+
+def _are_fairseqs() -> bool:
+    """Whether no program has replaced a function of fairseq with which it makes batches."""
+    functions = (
+        *(LanguagePairDataset.collater, language_pair_dataset.collate),
+        data_utils.collate_tokens,
+    )
+    return all(each.__module__.startswith("fairseq.data.") for each in functions)
 
 
 class PairDataset(LanguagePairDataset):
@@ -54,7 +63,7 @@ class PairDataset(LanguagePairDataset):
 
         net_input = {"src_tokens": sorted_tensor(source), "src_lengths": lengths}
         batch = {
-            "id": sorted_tensor(np.array(ids)),
+            "id": torch.LongTensor(ids)[order],
             "nsentences": len(samples),
             "ntokens": int(lengths.sum()),
             "net_input": net_input,
@@ -74,8 +83,9 @@ class PairDataset(LanguagePairDataset):
         width = math.ceil(sizes.max() / self.pad_to_multiple) * self.pad_to_multiple
         columns, sizes = np.arange(width), sizes[:, np.newaxis]
         inside = columns >= width - sizes if on_the_left else columns < sizes
-        padded = np.full(inside.shape, self.src_dict.pad())
-        padded[inside] = np.concatenate([row.numpy() for row in rows])
+        flat = np.concatenate([row.numpy() for row in rows])
+        padded = np.full(inside.shape, self.src_dict.pad(), flat.dtype)
+        padded[inside] = flat
         return padded, inside
 
     def _lengths(self, tokens: ndarray) -> ndarray:
