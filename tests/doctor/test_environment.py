@@ -156,6 +156,16 @@ def test_the_compiler_is_that_of_the_kernels(kernels_of, monkeypatch, caplog):
     assert environment._compiled_kernels().remedy == "unset TRANSFORMER_PLUGIN_COMPILED"
 
 
+def test_missing_operators_are_not_missing_kernels(monkeypatch):
+    from transformer_plugin.kernels.cpu import library
+
+    if library.kernels() is None:
+        pytest.skip("no C++ compiler")
+    monkeypatch.setattr(library, "operators", lambda: None)
+    found = environment._compiled_kernels()
+    assert found.level == NOTE and "operators" in found.text and "C++20" in found.remedy
+
+
 def test_the_attention_that_runs_on_the_cpu_is_named(monkeypatch):
     from transformer_plugin.kernels.cpu import library
 

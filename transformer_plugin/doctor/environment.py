@@ -195,9 +195,14 @@ def _compiled_kernels() -> Finding:
         if os.environ.get(name) == "0":
             return Finding(NOTE, f"{slower}: {name} is 0", f"unset {name}")
     library = importlib.import_module("transformer_plugin.kernels.cpu.library")
-    if library.kernels() is None or library.operators() is None:  # it has logged why
+    if library.kernels() is None:  # it has logged why
         text = f"{slower}: the plugin's C++ kernels cannot be compiled or loaded"
         return Finding(NOTE, text, "install g++, or set CXX to your C++ compiler")
+    if library.operators() is None:
+        text = (
+            "decoding on the CPU: slower, and slow in int8: operators of torch cannot be compiled"
+        )
+        return Finding(NOTE, text, "use a compiler of C++20, such as g++ 10 or newer")
     return Finding(OK, "attention on the CPU: the plugin's C++ kernels, compiled for this machine")
 
 

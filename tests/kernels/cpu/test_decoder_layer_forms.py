@@ -5,12 +5,13 @@ import functools
 
 import pytest
 import torch
-from decoding_steps import BOUNDS, is_bound, steps
+from decoding_steps import BOUNDS, LENGTHS, is_bound, memory_of, steps
 from torch import nn
 from torch.testing import assert_close
 
 from transformer_plugin.kernels.cpu import decoder_layers, library, packed_linear
-from transformer_plugin.search.decoder_state import bind_layers, prepare_decoding
+from transformer_plugin.modules.packing import Packing
+from transformer_plugin.search.decoder_state import bind_layers, prepare_decoding, start_decoding
 
 
 @pytest.fixture
@@ -58,6 +59,96 @@ def test_forms_of_a_layer(packed, form, equal_to_plain):
     form(decoder)
     assert is_bound(decoder)
     equal_to_plain(decoder)
+
+
+def a_strided_scale(decoder):
+    map_ = decoder.layers[0].feed_forward.inner
+    wide = torch.ones(2 * len(map_.scale))
+    wide[::2] = map_.scale
+    map_.scale = wide[::2]
+
+
+def a_strided_matrix(decoder):
+    map_ = decoder.layers[1].encoder_attention.output
+    map_.weight = map_.weight.t().contiguous().t()
+
+
+@pytest.mark.parametrize("packed", ["int8"], indirect=True)
+@pytest.mark.parametrize("form", [a_strided_scale, a_strided_matrix], ids=lambda f: f.__name__)
+def test_memory_of_8_bit_matrices(packed, form):
+    """oneDNN ignores strides."""
+    decoder = packed()
+    before = steps(decoder)
+    form(decoder)
+    with torch.no_grad():
+        prepare_decoding(decoder, 12)
+    assert is_bound(decoder)
+    assert_close(steps(decoder), before, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("packed", ["int8"], indirect=True)
+@pytest.mark.parametrize("scale", [torch.ones(96, dtype=torch.bfloat16), torch.ones(10)])
+def test_other_scales_are_left_to_torch(packed, scale):
+    decoder = copy.deepcopy(packed())
+    decoder.layers[0].feed_forward.inner.scale = scale
+    with torch.no_grad():
+        prepare_decoding(decoder, 12)
+    assert not is_bound(decoder)
+
+
+def replaced_method(monkeypatch):
+    forward = nn.LayerNorm.forward
+    monkeypatch.setattr(nn.LayerNorm, "forward", lambda self, x: forward(self, x).sin())
+
+
+def replaced_function(monkeypatch):
+    layer_norm = nn.functional.layer_norm
+    monkeypatch.setattr(nn.functional, "layer_norm", lambda *x: layer_norm(*x).sin())
+
+
+@pytest.mark.parametrize("replace", [replaced_method, replaced_function], ids=lambda f: f.__name__)
+def test_a_norm_that_a_program_has_replaced(packed, replace, equal_to_plain, monkeypatch):
+    decoder = packed()
+    before = steps(decoder)
+    replace(monkeypatch)
+    assert not is_bound(decoder)
+    assert (steps(decoder)[0] - before[0]).abs().max() > 0.1
+    equal_to_plain(decoder)
+
+
+@pytest.mark.parametrize("shape", [32, (1, 64)])
+def test_norms_of_another_shape_are_left_to_torch(packed, shape):
+    decoder = packed()
+    residual = decoder.layers[0].feed_forward_residual
+    residual.norm = nn.LayerNorm(shape, elementwise_affine=False).eval()
+    assert not is_bound(decoder)
+    if shape == 32:
+        with pytest.raises(RuntimeError, match="normalized_shape"):
+            steps(decoder)
+
+
+@pytest.mark.parametrize("name", ["encoder_attention.key_value", "self_attention.query_key_value"])
+def test_maps_that_give_too_few_numbers_are_refused(packed, name):
+    decoder = packed()
+    attention, part = name.split(".")
+    small = nn.Linear(64, 64, dtype=next(decoder.parameters()).dtype).eval().requires_grad_(False)
+    setattr(decoder.layers[0].get_submodule(attention), part, small)
+    with torch.no_grad():
+        prepare_decoding(decoder, 12)
+    with pytest.raises(RuntimeError, match="64"):
+        steps(decoder)
+
+
+def test_a_state_without_sentences(packed):
+    decoder, packing = packed(), Packing.of_lengths(LENGTHS, int(LENGTHS.max()))
+    with torch.no_grad():
+        for bind in (False, True):
+            state = start_decoding(decoder, memory_of(decoder), packing)
+            if bind:
+                state.bind()
+            state.step(torch.tensor([[5], [6], [7]]))
+            state.select(torch.empty(0, dtype=torch.int64))
+            assert state.step(torch.empty(0, 1, dtype=torch.int64))[0].shape == (0, 1, 64)
 
 
 def test_layers_of_other_widths_are_left_to_torch(packed):

@@ -1,5 +1,9 @@
 """Kernels without a compiler, and which tensors they take."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -49,3 +53,28 @@ def test_a_tensor_of_another_class_is_left_to_torch():
     rows = torch.ones(4, 16)
     assert library.is_supported(rows, 16) == (library.kernels() is not None)
     assert not library.is_supported(rows.as_subclass(type("Mine", (torch.Tensor,), {})), 16)
+
+
+def test_threads_that_start_together_load_once(tmp_path):
+    """Where nothing can be kept, each would load a file of its own, and operators that are
+    registered twice end the process."""
+    program = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from transformer_plugin.kernels.cpu import library
+barrier = threading.Barrier(2)
+def first(_):
+    barrier.wait()
+    return library.operators() is not None
+with ThreadPoolExecutor(2) as pool:
+    print(list(pool.map(first, range(2))), library.kernels() is not None)
+"""
+    environment = {**os.environ, "XDG_CACHE_HOME": "/proc/nowhere"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    if library.operators() is None:
+        assert done.stdout in ("[False, False] True\n", "[False, False] False\n")
+    else:
+        assert done.stdout == "[True, True] True\n"
+        assert done.stderr.count("cannot be kept") == 2

@@ -183,12 +183,13 @@ class TableLayerCache:
             raise ValueError(ONE_POSITION)
         if shape[0] != len(ancestors):
             raise ValueError(f"tokens of {shape[0]} sentences, not {len(ancestors)}")
+        _check_width(shape[-1], attention.num_heads * (2 * attention.d_k + attention.d_v))
         self._keys.append(0)
         first = max(0, len(self.steps) - attention.window) if attention.window else 0
         keys = self._keys.buffer_info()[0] + first * self._keys.itemsize
-        numbers = _attention(attention, shape, keys, ancestors)
+        row_numbers = ancestors.data_ptr() + first * ancestors.element_size()
+        numbers = _attention(attention, shape, keys, row_numbers)
         numbers.group, numbers.positions = 1, len(self._keys) - first
-        numbers.row_numbers += first * ancestors.element_size()
         numbers.row_stride = shape[-1]
         numbers.group_stride, numbers.position_stride = ancestors.size(2), 1
         return numbers
@@ -196,16 +197,23 @@ class TableLayerCache:
     def memory_attention(self, attention: MultiHeadAttention, shape: Sequence[int]) -> Attention:
         """Attention of queries of this shape over the encoder's output."""
         keys = ctypes.addressof(self._memory_keys)
-        numbers = _attention(attention, shape, keys, self._cache.starts)
+        _check_width(self.memory.size(-1), attention.num_heads * (attention.d_k + attention.d_v))
+        numbers = _attention(attention, shape, keys, self._cache.starts.data_ptr())
         numbers.group, numbers.row_stride = shape[1], self.memory.size(-1)
         numbers.lengths, numbers.group_stride = self._cache.lengths.data_ptr(), 1
         return numbers
 
 
+def _check_width(found: int, expected: int) -> None:
+    """Refuses projections that C++ would read beyond their rows."""
+    if found != expected:
+        raise RuntimeError(f"an attention's linear map gives {found} numbers, not {expected}")
+
+
 def _attention(
-    attention: MultiHeadAttention, shape: Sequence[int], keys: int, row_numbers: Tensor
+    attention: MultiHeadAttention, shape: Sequence[int], keys: int, row_numbers: int
 ) -> Attention:
-    numbers = Attention(keys=keys, row_numbers=row_numbers.data_ptr())
+    numbers = Attention(keys=keys, row_numbers=row_numbers)
     numbers.queries, numbers.query_stride = shape[0] * shape[1], shape[2]
     numbers.heads, numbers.d_k, numbers.d_v = attention.num_heads, attention.d_k, attention.d_v
     numbers.scale = attention.score.scale

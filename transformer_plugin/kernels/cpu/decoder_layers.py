@@ -30,6 +30,7 @@ from .decoder_cache import TableLayerCache
 from .library import entry_point, operators
 from .packed_linear import operands, packed
 
+_LAYER_NORM = nn.functional.layer_norm
 Step = Callable[[Tensor, TableLayerCache], Tensor]
 
 
@@ -38,6 +39,7 @@ def _supports(decoder: Decoder) -> bool:
     return (
         is_unmodified(decoder)
         and type(decoder).through_layers is Stack.through_layers
+        and nn.functional.layer_norm is _LAYER_NORM  # a program may have replaced it
         and not torch.is_autocast_enabled("cpu")
         and not any(module.training for module in decoder.layers.modules())
         and all(_is_plain(layer, next(decoder.parameters())) for layer in decoder.layers)
@@ -59,6 +61,10 @@ def _is_plain(layer: DecoderLayer, x: Tensor) -> bool:
         and all(type(each.norm) is nn.LayerNorm for each in _residuals(layer))
         and all(is_plain_linear(each) and packed(each, x) is not None for each in _maps(layer))
         and [tuple(each.weight.shape) for each in _maps(layer)] == _shapes(layer)
+        and all(
+            each.norm.normalized_shape == network.outer.weight.shape[:1]
+            for each in _residuals(layer)
+        )
     )
 
 
@@ -93,7 +99,7 @@ def _shapes(layer: DecoderLayer) -> list[tuple[int, int]]:
     _supports,
     stands_for=[
         *(Stack.through_layers, DecoderLayer, Residual, MultiHeadAttention.forward),
-        *(PositionwiseFeedForward, linear, product_type, Int8Linear, nn.Linear),
+        *(PositionwiseFeedForward, linear, product_type, Int8Linear, nn.Linear, nn.LayerNorm),
     ],
 )
 def bind_packed_layers(decoder: Decoder) -> LayersOfStep:
@@ -109,6 +115,7 @@ def bind_packed_layers(decoder: Decoder) -> LayersOfStep:
         caches = [each for each in key_values if _has_rows_of(each, dtype)]
         if (
             len(caches) < len(steps)
+            or x.numel() == 0
             or (x.dtype, x.size(-1)) != (dtype, d_model)
             or versions != [weight._version for weight in weights]
             or torch.is_grad_enabled()

@@ -7,10 +7,11 @@ import functools
 import logging
 import os
 import platform
+import threading
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_int64, c_void_p
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from ... import processor
 from . import shared_library
 
 logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 FOLDER = Path(__file__).parent
 SOURCES = sorted(FOLDER.glob("csrc/*.cpp"))
@@ -74,7 +76,21 @@ def _openmp_entry_point() -> c_void_p:
     return c_void_p() if parallel is None else ctypes.cast(parallel, c_void_p)
 
 
-@functools.cache
+def _once(load: Callable[[], Result]) -> Callable[[], Result]:
+    """``functools.cache``; threads that are the first to call wait for one of them. Operators that
+    are registered twice would end the process."""
+    cached, lock = functools.cache(load), threading.Lock()
+
+    @functools.wraps(load)
+    def loaded() -> Result:
+        with lock:
+            return cached()
+
+    vars(loaded).update(cache_clear=cached.cache_clear)
+    return loaded
+
+
+@_once
 def kernels() -> ctypes.CDLL | None:
     """The kernels; None if ``TRANSFORMER_PLUGIN_COMPILED`` is 0 or there is no compiler."""
     if os.environ.get("TRANSFORMER_PLUGIN_COMPILED", "1") == "0":
@@ -82,7 +98,7 @@ def kernels() -> ctypes.CDLL | None:
     return _load("kernels", SOURCES, _OPTIMISED)
 
 
-@functools.cache
+@_once
 def operators() -> Any | None:
     """The operators of ``csrc/torch/``, made of torch's own; None if there are no ``kernels()``, or
     torch's headers are missing."""

@@ -35,7 +35,9 @@ def pack(weight: Tensor, rows: int) -> Tensor:
     ``rows`` rows."""
     found: Tensor
     if weight.dtype == torch.int8:
-        found = torch.ops.onednn.qlinear_prepack.default(weight, [rows, weight.size(1)])
+        found = torch.ops.onednn.qlinear_prepack.default(
+            weight.contiguous(), [rows, weight.size(1)]
+        )
     else:
         found = torch.ops.mkldnn._reorder_linear_weight.default(weight.detach(), rows)
     return found

@@ -64,7 +64,12 @@ def _is_packable(layer: Linear) -> bool:
 
 
 def _multiplies_in_8_bits(layer: Int8Linear) -> bool:
-    return is_supported(layer.scale, layer.weight.size(1)) and operators() is not None
+    scale, weight = layer.scale, layer.weight
+    return (
+        (scale.dtype, scale.shape) == (torch.float32, weight.shape[:1])
+        and is_supported(scale, weight.size(1))
+        and operators() is not None
+    )
 
 
 def _is_inference_on_cpu(model: nn.Module, rows: int) -> bool:
@@ -103,6 +108,7 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
         and packed(layer, x) is not None
         and is_plain_linear(layer)
         and x.size(-1) == layer.weight.size(1)
+        and x.numel() > 0
         and not torch.is_autocast_enabled("cpu")
     )
 
@@ -136,12 +142,12 @@ class Operands(NamedTuple):
 
 
 def operands(layer: Linear) -> Operands:
-    """Those of a layer with a packed weight. oneDNN ignores the strides of a bias."""
+    """Those of a layer with a packed weight. oneDNN ignores the strides of bias and scale."""
     matrix = _PACKED[layer].matrix
     bias = None if layer.bias is None else layer.bias.contiguous()
     if isinstance(layer, nn.Linear):
         return Operands(matrix, bias)
-    return Operands(matrix, bias, layer.scale, _no_zero_points(layer.scale.numel()))
+    return Operands(matrix, bias, layer.scale.contiguous(), _no_zero_points(layer.scale.numel()))
 
 
 @functools.cache
