@@ -1,5 +1,6 @@
 """Batches of sentence pairs are fairseq's, to the last element."""
 
+import functools
 from itertools import product
 
 import numpy as np
@@ -127,7 +128,13 @@ def test_sentences_may_be_other_numbers(dictionary, numbers):
 def test_what_a_program_has_replaced_in_fairseq_is_used(tmp_path, monkeypatch, owner, name):
     task, called = build_trainer(tmp_path)[0].task, []
     original = getattr(owner, name)
-    monkeypatch.setattr(owner, name, lambda *a, **k: called.append(1) or original(*a, **k))
+
+    @functools.wraps(original)
+    def own(*args, **options):
+        called.append(1)
+        return original(*args, **options)
+
+    monkeypatch.setattr(owner, name, own)
     task.load_dataset("train")
     dataset = task.dataset("train")
     dataset.collater([dataset[0], dataset[1]])

@@ -35,11 +35,14 @@ class PairBatches(TranslationTask):
 
 def _are_fairseqs() -> bool:
     """Whether no program has replaced a function of fairseq with which it makes batches."""
-    functions = (
-        *(LanguagePairDataset.collater, language_pair_dataset.collate),
-        data_utils.collate_tokens,
-    )
-    return all(each.__module__.startswith("fairseq.data.") for each in functions)
+    for function, module in (
+        (LanguagePairDataset.collater, language_pair_dataset),
+        (language_pair_dataset.collate, language_pair_dataset),
+        (data_utils.collate_tokens, data_utils),
+    ):
+        if getattr(function, "__globals__", None) is not vars(module):
+            return False
+    return True
 
 
 class PairDataset(LanguagePairDataset):
