@@ -123,7 +123,7 @@ def _forced_tokens(rules: Rules, step: int, max_lengths: Tensor, prefix: Tensor 
     Deviation: a hypothesis is ended at its maximum length, as in fairseq; the authors' release
     drops it if any other has ended.
     """
-    forced = torch.full_like(max_lengths, -1)
+    forced = torch.full_like(max_lengths, -1, dtype=torch.int64)
     if prefix is not None and step < prefix.size(1):
         forced = prefix[:, step].masked_fill(prefix[:, step].eq(rules.pad), -1)
     return forced.masked_fill(max_lengths.le(step), rules.eos)
