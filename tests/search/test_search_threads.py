@@ -12,15 +12,9 @@ from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.search.next_tokens import Rules
 from transformer_plugin.search.thread_pool import one_thread
 
+pytestmark = pytest.mark.usefixtures("two_threads")
+
 SOURCES = [5, 3, 4]
-
-
-@pytest.fixture(autouse=True)
-def two_threads():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

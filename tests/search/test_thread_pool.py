@@ -8,13 +8,7 @@ import torch
 
 from transformer_plugin.search.thread_pool import batches_by_length, map_in_threads, one_thread
 
-
-@pytest.fixture(autouse=True)
-def two_threads():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("two_threads")
 
 
 def in_new_thread(function):

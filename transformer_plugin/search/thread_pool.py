@@ -14,7 +14,6 @@ from torch import Tensor
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-
 _lock = Lock()
 _contexts = 0  # how many threads are within ``one_thread``
 _all_threads = 1  # torch's number of threads outside of it
