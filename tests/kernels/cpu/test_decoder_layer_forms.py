@@ -127,15 +127,23 @@ def test_norms_of_another_shape_are_left_to_torch(packed, shape):
             steps(decoder)
 
 
-@pytest.mark.parametrize("name", ["encoder_attention.key_value", "self_attention.query_key_value"])
-def test_maps_that_give_too_few_numbers_are_refused(packed, name):
+@pytest.mark.parametrize(
+    "name, width",
+    [
+        ("encoder_attention.key_value", 64),
+        ("self_attention.query_key_value", 64),
+        ("encoder_attention.query", 32),
+    ],
+)
+def test_maps_that_give_too_few_numbers_are_refused(packed, name, width):
     decoder = packed()
     attention, part = name.split(".")
-    small = nn.Linear(64, 64, dtype=next(decoder.parameters()).dtype).eval().requires_grad_(False)
+    small = nn.Linear(64, width, dtype=next(decoder.parameters()).dtype)
+    small.eval().requires_grad_(False)
     setattr(decoder.layers[0].get_submodule(attention), part, small)
     with torch.no_grad():
         prepare_decoding(decoder, 12)
-    with pytest.raises(RuntimeError, match="64"):
+    with pytest.raises(RuntimeError, match=f"{width} numbers"):
         steps(decoder)
 
 

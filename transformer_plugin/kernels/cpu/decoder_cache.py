@@ -198,6 +198,7 @@ class TableLayerCache:
         """Attention of queries of this shape over the encoder's output."""
         keys = ctypes.addressof(self._memory_keys)
         _check_width(self.memory.size(-1), attention.num_heads * (attention.d_k + attention.d_v))
+        _check_width(shape[-1], attention.num_heads * attention.d_k)
         numbers = _attention(attention, shape, keys, self._cache.starts.data_ptr())
         numbers.group, numbers.row_stride = shape[1], self.memory.size(-1)
         numbers.lengths, numbers.group_stride = self._cache.lengths.data_ptr(), 1
