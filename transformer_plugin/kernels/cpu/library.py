@@ -61,6 +61,7 @@ def function(name: str, dtype: torch.dtype) -> Callable[..., object]:
     return ctypes.CFUNCTYPE(None)(entry_point(name, dtype))
 
 
+@functools.cache
 def entry_point(name: str, dtype: torch.dtype) -> int:
     """The address of ``function``."""
     library = kernels()
@@ -77,8 +78,8 @@ def _openmp_entry_point() -> c_void_p:
 
 
 def _once(load: Callable[[], Result]) -> Callable[[], Result]:
-    """``functools.cache``; threads that are the first to call wait for one of them. Operators that
-    are registered twice would end the process."""
+    """``functools.cache`` for threads: they wait while the first of them loads. To register an
+    operator twice would end the process."""
     cached, lock = functools.cache(load), threading.Lock()
 
     @functools.wraps(load)
@@ -100,8 +101,8 @@ def kernels() -> ctypes.CDLL | None:
 
 @_once
 def operators() -> Any | None:
-    """The operators of ``csrc/torch/``, made of torch's own; None if there are no ``kernels()``, or
-    torch's headers are missing."""
+    """The operators of ``csrc/torch/``, which call torch's; None if there are no ``kernels()``, or
+    these cannot be compiled."""
     if kernels() is None:
         return None
     installed = Path(torch.__file__).parent

@@ -121,8 +121,9 @@ def packed_linear(layer: Linear, x: Tensor, relu: bool = False) -> Tensor:
         return onednn.affine(x, needed.matrix, needed.bias, relu)
     found = operators()
     assert found is not None
-    product: Tensor = found.linear(x.contiguous(), *needed, relu, entry_point("quantise", x.dtype))
-    return product
+    product = found.linear.default
+    y: Tensor = product(x.contiguous(), *needed, relu, entry_point("quantise", x.dtype))
+    return y
 
 
 class Operands(NamedTuple):
