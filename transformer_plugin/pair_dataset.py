@@ -1,7 +1,7 @@
 """Batches of sentence pairs, padded in a few operations for all sentences.
 
-NumPy computes in one thread. The threads of torch's operations would keep waiting for another one
-for some milliseconds, and take processor time from a search or an update.
+NumPy uses one thread. After an operation in several threads, torch's threads spin for some
+milliseconds and take processor time from the search or update that follows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PARTS = itemgetter("id", "source", "target")
 
 
 class PairBatches(TranslationTask):
-    """A translation task whose batches are made fast: fairseq pads sentences one by one."""
+    """A translation task that pads whole batches at once; fairseq pads each sentence."""
 
     def load_dataset(self, split: str, *rest: Any, **options: Any) -> None:
         """As in fairseq."""
@@ -46,7 +46,7 @@ def _are_fairseqs() -> bool:
 
 
 class PairDataset(LanguagePairDataset):
-    """Sentence pairs whose batches equal fairseq's."""
+    """fairseq's sentence pairs, with a faster ``collater``."""
 
     def collater(
         self, samples: Sequence[Sample], pad_to_length: Mapping[str, int] | None = None
@@ -95,7 +95,7 @@ class PairDataset(LanguagePairDataset):
         return (tokens != self.src_dict.pad()).sum(axis=1)
 
     def _shifted(self, target: ndarray, inside: ndarray) -> ndarray:
-        """The decoder's input: a row after the end of a sentence, without its last token."""
+        """The decoder's input: each row shifted by one, with end of sentence as its first token."""
         before = np.where(inside, np.roll(target, 1, axis=1), self.src_dict.pad())
         before[np.arange(len(before)), inside.argmax(axis=1)] = self.eos
         return before

@@ -200,9 +200,10 @@ def _compiled_kernels() -> Finding:
         return Finding(NOTE, text, "install g++, or set CXX to your C++ compiler")
     if library.operators() is None:
         text = (
-            "decoding on the CPU: slower, and slow in int8: operators of torch cannot be compiled"
+            "decoding on the CPU: slower, above all in int8: the plugin's C++ operators cannot be"
+            " compiled or loaded"
         )
-        return Finding(NOTE, text, "use a compiler of C++20, such as g++ 10 or newer")
+        return Finding(NOTE, text, "use a C++20 compiler, such as g++ 10 or newer")
     return Finding(OK, "attention on the CPU: the plugin's C++ kernels, compiled for this machine")
 
 

@@ -28,9 +28,9 @@ def available_threads() -> int:
 def one_thread() -> Iterator[None]:
     """Context in which torch's operations run in one thread.
 
-    Otherwise the threads of its last operation keep waiting for another for some milliseconds, and
-    take processor time from searches. As torch keeps one number for all threads that start later,
-    several Python threads that search at once share it: each leaves all threads to later ones.
+    Otherwise torch's threads spin for some milliseconds after each operation, and take processor
+    time from the searches. ``torch.set_num_threads`` also sets the number for Python threads that
+    start later, so threads that search at once share the number to restore.
     """
     global _contexts, _all_threads
     with _lock:
@@ -48,7 +48,7 @@ def one_thread() -> Iterator[None]:
 def map_in_threads(
     function: Callable[[Item], Result], items: Sequence[Item], workers: int
 ) -> list[Result]:
-    """``[function(item) for item in items]``, in so many threads; within ``one_thread``.
+    """``[function(item) for item in items]``, in ``workers`` threads; call it in ``one_thread``.
 
     Each torch operation, which releases Python's lock, runs in a single thread here. For small
     operations this wastes less time than threads that wait for each other after each operation.
