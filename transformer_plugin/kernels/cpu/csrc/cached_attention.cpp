@@ -11,56 +11,77 @@
 
 namespace {
 
-// kVectors vectors of softmax(...) V.
-template <int kVectors, class Number, class Row>
-void average(const float* weights, int64_t count, Row values, Number* out) {
+template <class Number>
+using Rows = std::vector<const Number*>;  // addresses of keys; the values follow the keys
+
+// kVectors vectors of softmax(...) V, from element `first` of each row.
+template <int kVectors, class Number>
+void average(const float* weights, const Rows<Number>& rows, int64_t first, Number* out) {
     Floats context[kVectors] = {};
-    for (int64_t t = 0; t < count; ++t)
+    for (size_t t = 0; t < rows.size(); ++t)
         for (int n = 0; n < kVectors; ++n)
-            context[n] += weights[t] * load(values(t) + n * kLanes);
+            context[n] += weights[t] * load(rows[t] + first + n * kLanes);
     for (int n = 0; n < kVectors; ++n) store(context[n], out + n * kLanes);
 }
 
-// softmax(scale q K^T) V of one query in all heads, equation (1).
-//   keys(t): address for the first head, at `count` positions; the values follow the keys.
-//   weights: buffer for count + 4 elements, rounded up to whole vectors.
-template <class Number, class Keys>
-void attend(const Attention& a, const Number* q, int64_t count, Keys keys, float* weights,
-            Number* out) {
-    for (int64_t h = 0; h < a.heads; ++h, q += a.d_k, out += a.d_v) {
-        for (int64_t t = 0; t < count; t += 4) {
-            const Number* of_four[4];
-            for (int j = 0; j < 4; ++j) of_four[j] = keys(std::min(t + j, count - 1)) + h * a.d_k;
-            Floats products[4] = {};
-            for (int64_t i = 0; i < a.d_k; i += kLanes) {
-                const Floats asked = load(q + i) * a.scale;
-                for (int j = 0; j < 4; ++j) products[j] += asked * load(of_four[j] + i);
-            }
-            sums(products, weights + t);
+// softmax(scale q K^T) V of one query in head h, equation (1).
+//   q, out: the first head's.
+//   weights: buffer for four more elements than rows, rounded up to whole vectors.
+template <class Number>
+void attend(const Attention& a, int64_t h, const Number* q, const Rows<Number>& rows,
+            float* weights, Number* out) {
+    const int64_t count = rows.size(), keys = h * a.d_k, values = a.heads * a.d_k + h * a.d_v;
+    for (int64_t t = 0; t < count; t += 4) {
+        const Number* of_four[4];
+        for (int j = 0; j < 4; ++j) of_four[j] = rows[std::min(t + j, count - 1)] + keys;
+        Floats products[4] = {};
+        for (int64_t i = 0; i < a.d_k; i += kLanes) {
+            const Floats asked = load(q + keys + i) * a.scale;
+            for (int j = 0; j < 4; ++j) products[j] += asked * load(of_four[j] + i);
         }
-        softmax(weights, count, in_lanes(count));
-        constexpr int kVectors = 4;
-        int64_t i = 0;
-        const auto value = [&](int64_t t) { return keys(t) + a.heads * a.d_k + h * a.d_v + i; };
-        for (; i + kVectors * kLanes <= a.d_v; i += kVectors * kLanes)
-            average<kVectors>(weights, count, value, out + i);
-        for (; i < a.d_v; i += kLanes) average<1>(weights, count, value, out + i);
+        sums(products, weights + t);
     }
+    softmax(weights, count, in_lanes(count));
+    constexpr int kVectors = 4;
+    out += h * a.d_v;
+    int64_t i = 0;
+    for (; i + kVectors * kLanes <= a.d_v; i += kVectors * kLanes)
+        average<kVectors>(weights, rows, values + i, out + i);
+    for (; i < a.d_v; i += kLanes) average<1>(weights, rows, values + i, out + i);
+}
+
+// Loads part h of each row into the cache.
+template <class Number>
+void prefetch(const Attention& a, int64_t h, const Rows<Number>& rows) {
+    const int64_t width = a.d_k + a.d_v;
+    for (const Number* row : rows)
+        for (int64_t i = h * width; i < (h + 1) * width; i += 64 / sizeof(Number))
+            __builtin_prefetch(row + i);
 }
 
 // Attention of all queries, with outputs of all heads in a row.
 template <class Number>
 void attend_rows(const Attention& a, const Number* q, Number* out) {
-    const auto keys = reinterpret_cast<const Number* const*>(a.keys);
+    const int64_t groups = a.queries / a.group;
+    const auto find = [&](int64_t g, Rows<Number>& rows) {
+        rows.resize(g == groups ? 0 : a.lengths ? a.lengths[g] : a.positions);
+        const int32_t* numbers = a.row_numbers + g * a.group_stride;
+        for (size_t t = 0; t < rows.size(); ++t)
+            rows[t] = static_cast<const Number*>(a.keys[t]) +
+                      numbers[t * a.position_stride] * a.row_stride;
+    };
+    Rows<Number> rows, next;
     std::vector<float> weights;
-    for (int64_t r = 0; r < a.queries; ++r) {
-        const int64_t g = r / a.group, count = a.lengths ? a.lengths[g] : a.positions;
-        const auto row = [&](int64_t t) {
-            const int64_t i = g * a.group_stride + t * a.position_stride;
-            return keys[t] + a.row_numbers[i] * a.row_stride;
-        };
-        weights.resize(in_lanes(count + 4));
-        attend(a, q + r * a.query_stride, count, row, weights.data(), out + r * a.heads * a.d_v);
+    find(0, rows);
+    for (int64_t g = 0; g < groups; ++g, rows.swap(next)) {
+        find(g + 1, next);
+        weights.resize(in_lanes(rows.size() + 4));
+        for (int64_t h = 0; h < a.heads; ++h) {
+            prefetch(a, h, next);  // a part at a time: memory is busy during the arithmetic
+            for (int64_t r = g * a.group; r < (g + 1) * a.group; ++r)
+                attend(a, h, q + r * a.query_stride, rows, weights.data(),
+                       out + r * a.heads * a.d_v);
+        }
     }
 }
 
