@@ -159,6 +159,18 @@ def test_a_state_without_sentences(packed):
             assert state.step(torch.empty(0, 1, dtype=torch.int64))[0].shape == (0, 1, 64)
 
 
+def test_a_state_without_hypotheses(packed):
+    decoder, packing = packed(), Packing.of_lengths(LENGTHS, int(LENGTHS.max()))
+    with torch.no_grad():
+        for bind in (False, True):
+            state = start_decoding(decoder, memory_of(decoder), packing)
+            if bind:
+                state.bind()
+            state.step(torch.tensor([[5], [6], [7]]))
+            state.reorder(torch.empty(3, 0, dtype=torch.int64))
+            assert state.step(torch.empty(3, 0, dtype=torch.int64))[0].shape == (3, 0, 64)
+
+
 def test_layers_of_other_widths_are_left_to_torch(packed):
     """It says what does not fit; C++ would read other memory."""
     decoder = packed()

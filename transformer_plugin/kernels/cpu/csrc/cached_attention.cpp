@@ -62,7 +62,7 @@ void prefetch(const Attention& a, int64_t h, const Rows<Number>& rows) {
 // Attention of all queries, with outputs of all heads in a row.
 template <class Number>
 void attend_rows(const Attention& a, const Number* q, Number* out) {
-    const int64_t groups = a.queries / a.group;
+    const int64_t groups = a.queries ? a.queries / a.group : 0;
     const auto find = [&](int64_t g, Rows<Number>& rows) {
         rows.resize(g == groups ? 0 : a.lengths ? a.lengths[g] : a.positions);
         const int32_t* numbers = a.row_numbers + g * a.group_stride;
@@ -77,7 +77,7 @@ void attend_rows(const Attention& a, const Number* q, Number* out) {
         find(g + 1, next);
         weights.resize(in_lanes(rows.size() + 4));
         for (int64_t h = 0; h < a.heads; ++h) {
-            prefetch(a, h, next);  // a part at a time: memory is busy during the arithmetic
+            prefetch(a, h, next);  // in parts: memory works during the arithmetic
             for (int64_t r = g * a.group; r < (g + 1) * a.group; ++r)
                 attend(a, h, q + r * a.query_stride, rows, weights.data(),
                        out + r * a.heads * a.d_v);
