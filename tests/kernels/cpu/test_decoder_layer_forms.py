@@ -50,7 +50,18 @@ def a_strided_bias(decoder):
     map_.bias = nn.Parameter(wide[::2], False) if isinstance(map_, nn.Linear) else wide[::2]
 
 
+def numbers_of_its_own_in_each_module(decoder):
+    """Initial biases are all 0, and the weights and epsilons of norms all equal."""
+    for number, module in enumerate(decoder.layers.modules()):
+        if isinstance(module, nn.LayerNorm):
+            module.weight.normal_(1, 0.3)
+            module.eps = number / 50
+        if getattr(module, "bias", None) is not None:
+            module.bias.normal_(0, 0.3)
+
+
 FORMS = [without_biases, without_weights_of_norms, one_pre_norm, a_strided_bias]
+FORMS += [numbers_of_its_own_in_each_module]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
@@ -183,6 +194,26 @@ def test_layers_of_other_widths_are_left_to_torch(packed):
     assert not is_bound(decoder)
     with pytest.raises(RuntimeError, match=r"shape|size"):
         steps(decoder)
+
+
+MAPS = ["self_attention.query_key_value", "self_attention.output", "encoder_attention.query"]
+MAPS += ["encoder_attention.output", "feed_forward.inner", "feed_forward.outer"]
+
+
+@pytest.mark.parametrize("more", [(32, 0), (0, 32)], ids=["inputs", "outputs"])
+@pytest.mark.parametrize("name", MAPS)
+def test_a_map_that_does_not_fit_its_neighbours_is_left_to_torch(packed, name, more):
+    decoder = packed()
+    parent, part = name.split(".")
+    parent = decoder.layers[1].get_submodule(parent)
+    outputs, inputs = getattr(parent, part).weight.shape
+    dtype = next(decoder.parameters()).dtype
+    wide = nn.Linear(inputs + more[0], outputs + more[1], dtype=dtype).eval().requires_grad_(False)
+    setattr(parent, part, wide)
+    with torch.no_grad():
+        prepare_decoding(decoder, 12)
+        assert packed_linear.packed(wide, wide.weight) is not None
+    assert not is_bound(decoder)
 
 
 def test_without_the_headers_of_torch_a_search_goes_on(
