@@ -7,7 +7,8 @@ import sys
 import pytest
 import torch
 
-from transformer_plugin.kernels.cpu import library
+from transformer_plugin import processor
+from transformer_plugin.kernels.cpu import library, shared_library
 from transformer_plugin.search.candidates import likeliest
 
 
@@ -35,6 +36,28 @@ def test_a_variable_turns_them_off(fresh, monkeypatch):
     monkeypatch.setenv("TRANSFORMER_PLUGIN_COMPILED", "0")
     assert library.kernels() is None
     assert not list(fresh.iterdir())
+    assert library.operators.__wrapped__() is None
+    assert not list(fresh.iterdir())
+
+
+@pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")
+@pytest.mark.parametrize("load", [library.kernels, library.operators], ids=lambda f: f.__name__)
+def test_another_processor_or_torch_or_header_is_another_library(load, monkeypatch):
+    """A home folder may be shared by several machines."""
+    made_for = []
+    assert library.kernels() is not None  # operators ask for them
+
+    def record(_name, _sources, headers, _flags, machine, _libraries):
+        assert {path.name for path in headers} >= {"attention_step.h", "vectors.h"}
+        made_for.append(machine)
+
+    monkeypatch.setattr(shared_library, "load", record)
+    load.__wrapped__()
+    monkeypatch.setattr(processor, "features", lambda: frozenset({"another"}))
+    load.__wrapped__()
+    monkeypatch.setattr(torch, "__version__", "99.0")
+    load.__wrapped__()
+    assert len(set(made_for)) == 3
 
 
 def test_what_the_kernels_cannot_do():
