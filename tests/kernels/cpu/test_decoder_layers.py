@@ -149,8 +149,19 @@ def test_a_change_of_weights_in_a_search_is_seen(packed, name, monkeypatch, requ
     assert_close(*results, atol=bound, rtol=bound)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_change_of_any_layer_in_a_search_is_seen(packed, number):
+    decoder = packed()
+    weight, before = decoder.layers[number].feed_forward.outer.weight, steps(decoder)
+    found = steps(decoder, weight.neg_)
+    assert_close(found[0], before[0], atol=0, rtol=0)
+    assert all((found[i] - before[i]).abs().max() > 0.1 for i in (1, 2))
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
 @pytest.mark.parametrize("mode", [torch.enable_grad, lambda: torch.autocast("cpu", torch.bfloat16)])
-def test_a_mode_that_changes_in_a_search(packed, mode, monkeypatch):
+def test_a_mode_that_changes_in_a_search(packed, mode, need_weights, monkeypatch):
     """Packed products have no gradients, and autocast rounds what they do not."""
     decoder = packed()
     decoder.embed_tokens.weight.requires_grad_(True)
@@ -158,7 +169,7 @@ def test_a_mode_that_changes_in_a_search(packed, mode, monkeypatch):
     for kernels in (bind_layers.implementations, []):
         monkeypatch.setattr(bind_layers, "implementations", kernels)
         with torch.no_grad():
-            state = start_decoding(decoder, memory_of(decoder), packing, need_weights=True)
+            state = start_decoding(decoder, memory_of(decoder), packing, 1, need_weights)
             state.bind()
             state.step(torch.tensor([[5], [6], [7]]))
             with mode():
