@@ -43,6 +43,10 @@ def one_pre_norm(decoder):
     decoder.layers[1].encoder_attention_residual.pre_norm = True
 
 
+def one_pre_norm_of_a_network(decoder):
+    decoder.layers[0].feed_forward_residual.pre_norm = True
+
+
 def a_strided_bias(decoder):
     map_ = decoder.layers[0].feed_forward.outer
     wide = torch.zeros(128, dtype=map_.bias.dtype)
@@ -61,7 +65,7 @@ def numbers_of_its_own_in_each_module(decoder):
 
 
 FORMS = [without_biases, without_weights_of_norms, one_pre_norm, a_strided_bias]
-FORMS += [numbers_of_its_own_in_each_module]
+FORMS += [one_pre_norm_of_a_network, numbers_of_its_own_in_each_module]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
