@@ -207,3 +207,36 @@ def test_steps_of_another_type_than_the_start(kind, build):
             with torch.autocast("cpu", torch.bfloat16, enabled=kind == "autocast"):
                 found = state.step(tokens)[0].float()
             assert_close(found, plain.step(tokens)[0], atol=0.05, rtol=0)
+
+
+def transposed(_module, _inputs, y):
+    return y.mT.contiguous().mT
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["self_attention.query_key_value", "encoder_attention.query", "encoder_attention.key_value"],
+)
+def test_projections_that_are_not_contiguous(build, name):
+    decoder, memory = build(d_model=64).eval().decoder, torch.randn(5, 64)
+    decoder.layers[0].get_submodule(name).register_forward_hook(transposed)
+    packing = Packing.of_lengths(torch.tensor([2, 3]), 3)
+    with torch.no_grad():
+        states = [f(decoder, memory, packing) for f in (start_decoding, start_decoding.plain)]
+        assert isinstance(states[0]._cache, TableCache)
+        for tokens in (torch.tensor([[5], [6]]), torch.tensor([[7], [8]])):
+            assert_close(*(state.step(tokens)[0] for state in states))
+
+
+def test_a_stack_that_may_ask_for_weights_goes_by_torch(cache_of):
+    def patch(decoder):
+        decoder.through_layers = functools.partial(type(decoder).through_layers, decoder)
+
+    assert cache_of(edit=patch) is KVCache
+
+
+@pytest.mark.parametrize("rows", [4, 6])
+def test_an_encoders_output_of_another_length_than_its_layout(cache_of, rows):
+    """The kernel would read other memory."""
+    with pytest.raises((IndexError, RuntimeError, ValueError)):
+        cache_of(memory=torch.randn(rows, 64))
