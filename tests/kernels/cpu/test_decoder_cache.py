@@ -224,8 +224,10 @@ def test_projections_that_are_not_contiguous(build, name):
     with torch.no_grad():
         states = [f(decoder, memory, packing) for f in (start_decoding, start_decoding.plain)]
         assert isinstance(states[0]._cache, TableCache)
-        for tokens in (torch.tensor([[5], [6]]), torch.tensor([[7], [8]])):
+        for tokens in (torch.tensor([[5], [6]]), torch.tensor([[7, 8], [8, 9]])):
             assert_close(*(state.step(tokens)[0] for state in states))
+            for state in states:
+                state.reorder(torch.tensor([[0, 0]] * 2))
 
 
 def test_a_stack_that_may_ask_for_weights_goes_by_torch(cache_of):
