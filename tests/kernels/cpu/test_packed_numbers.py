@@ -1,0 +1,72 @@
+"""Rounding to 8 bits at its limits, and weights that have no packed copy."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from transformer_plugin.kernels.cpu import onednn
+from transformer_plugin.kernels.cpu.packed_linear import packed
+from transformer_plugin.modules.int8_linear import Int8Linear
+from transformer_plugin.modules.linear import linear
+from transformer_plugin.search.decoder_state import prepare_decoding
+
+
+@pytest.fixture
+def int8_layer():
+    torch.manual_seed(0)
+    layer = Int8Linear(nn.Linear(64, 32))
+    with torch.no_grad():
+        prepare_decoding(nn.Sequential(layer, nn.LayerNorm(1)), 4)
+        if packed(layer, torch.empty(0)) is None:
+            pytest.skip("this processor has no use for it, or there is no C++ compiler")
+    return layer
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("low", [0.0, -62.5, -63.5])
+def test_halves_of_a_step_are_rounded_as_in_the_plain_way(int8_layer, low):
+    """The step is 1; the last range has one number more than 8 bits have levels."""
+    halves = torch.arange(62) - 30.5
+    x = torch.cat([torch.tensor([low, low + 127]), halves if low else halves.abs()]).view(1, 64)
+    assert_close(linear(int8_layer, x), linear.plain(int8_layer, x), atol=1e-3, rtol=0)
+
+
+@torch.no_grad()
+def test_zeros_in_8_bits(int8_layer):
+    for x in (torch.zeros(2, 64), torch.full((2, 64), 1e-38)):
+        assert_close(linear(int8_layer, x), linear.plain(int8_layer, x), atol=1e-6, rtol=0)
+
+
+@torch.no_grad()
+def test_rows_of_8_bits_that_do_not_fill_vectors_are_left_to_torch():
+    """The kernel would write after the end of its memory."""
+    layer, x = Int8Linear(nn.Linear(24, 32)), torch.randn(5, 24)
+    prepare_decoding(nn.Sequential(layer, nn.LayerNorm(1)), 5)
+    assert packed(layer, x) is None
+    assert linear(layer, x).equal(linear.plain(layer, x))
+
+
+@torch.no_grad()
+def test_weights_made_in_inference_mode_are_left_to_torch():
+    """They have no version."""
+    layer, x = nn.Linear(64, 32).requires_grad_(False), torch.randn(5, 64)
+    prepare_decoding(layer, 5)
+    assert (packed(layer, x) is not None) == onednn.packs(layer.weight)
+    with torch.inference_mode():
+        layer.weight = nn.Parameter(-layer.weight, requires_grad=False)
+    assert linear(layer, x).equal(linear.plain(layer, x))
+    prepare_decoding(layer, 5)
+    assert packed(layer, x) is None
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("shape, first", [((7, 9), 0), ((32, 64), 1)])
+def test_weights_that_do_not_begin_or_end_with_a_word_of_8_bytes(shape, first):
+    layer, x = nn.Linear(*shape[::-1]), torch.randn(5, shape[1])
+    numbers = torch.randn(shape[0] * shape[1] + first)
+    layer.weight = nn.Parameter(numbers[first:].view(shape), requires_grad=False)
+    for _ in range(2):  # the second search compares the weight with its copy
+        prepare_decoding(layer, 5)
+        assert (packed(layer, x) is not None) == onednn.packs(layer.weight)
+        assert_close(linear(layer, x), linear.plain(layer, x))
