@@ -76,6 +76,7 @@ def test_other_attention_goes_by_torch(cache_of):
     assert cache_of(attention_score="additive") is KVCache
     assert cache_of(attention_score="general") is KVCache
     assert cache_of(num_heads=8) is KVCache  # d_k 8
+    assert cache_of(d_k=16, d_v=24) is cache_of(d_k=24, d_v=16) is KVCache
 
 
 def test_an_edited_layer_and_another_type_go_by_torch(cache_of):
@@ -230,7 +231,7 @@ def test_projections_that_are_not_contiguous(build, name):
                 state.reorder(torch.tensor([[0, 0]] * 2))
 
 
-def test_a_stack_that_may_ask_for_weights_goes_by_torch(cache_of):
+def test_a_stack_that_may_ask_for_weights_is_left_to_torch(cache_of):
     def patch(decoder):
         decoder.through_layers = functools.partial(type(decoder).through_layers, decoder)
 
