@@ -162,28 +162,24 @@ def test_maps_that_give_too_few_numbers_are_refused(packed, name, width):
         steps(decoder)
 
 
-def test_a_state_without_sentences(packed):
+@pytest.mark.parametrize("bind", [False, True])
+@pytest.mark.parametrize(
+    "change, shape",
+    [
+        (lambda state: state.select(torch.empty(0, dtype=torch.int64)), (0, 1)),
+        (lambda state: state.reorder(torch.empty(3, 0, dtype=torch.int64)), (3, 0)),
+    ],
+    ids=["sentences", "hypotheses"],
+)
+def test_a_state_without(packed, change, shape, bind):
     decoder, packing = packed(), Packing.of_lengths(LENGTHS, int(LENGTHS.max()))
     with torch.no_grad():
-        for bind in (False, True):
-            state = start_decoding(decoder, memory_of(decoder), packing)
-            if bind:
-                state.bind()
-            state.step(torch.tensor([[5], [6], [7]]))
-            state.select(torch.empty(0, dtype=torch.int64))
-            assert state.step(torch.empty(0, 1, dtype=torch.int64))[0].shape == (0, 1, 64)
-
-
-def test_a_state_without_hypotheses(packed):
-    decoder, packing = packed(), Packing.of_lengths(LENGTHS, int(LENGTHS.max()))
-    with torch.no_grad():
-        for bind in (False, True):
-            state = start_decoding(decoder, memory_of(decoder), packing)
-            if bind:
-                state.bind()
-            state.step(torch.tensor([[5], [6], [7]]))
-            state.reorder(torch.empty(3, 0, dtype=torch.int64))
-            assert state.step(torch.empty(3, 0, dtype=torch.int64))[0].shape == (3, 0, 64)
+        state = start_decoding(decoder, memory_of(decoder), packing)
+        if bind:
+            state.bind()
+        state.step(torch.tensor([[5], [6], [7]]))
+        change(state)
+        assert state.step(torch.empty(shape, dtype=torch.int64))[0].shape == (*shape, 64)
 
 
 def test_layers_of_other_widths_are_left_to_torch(packed):
