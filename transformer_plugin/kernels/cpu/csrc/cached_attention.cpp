@@ -25,7 +25,7 @@ void average(const float* weights, const Rows<Number>& rows, int64_t first, Numb
 }
 
 // softmax(scale q K^T) V of one query in head h, equation (1).
-//   q, out: the first head's.
+//   q, out: of this head.
 //   weights: buffer for four more elements than rows, rounded up to whole vectors.
 template <class Number>
 void attend(const Attention& a, int64_t h, const Number* q, const Rows<Number>& rows,
@@ -36,26 +36,25 @@ void attend(const Attention& a, int64_t h, const Number* q, const Rows<Number>& 
         for (int j = 0; j < 4; ++j) of_four[j] = rows[std::min(t + j, count - 1)] + keys;
         Floats products[4] = {};
         for (int64_t i = 0; i < a.d_k; i += kLanes) {
-            const Floats asked = load(q + keys + i) * a.scale;
+            const Floats asked = load(q + i) * a.scale;
             for (int j = 0; j < 4; ++j) products[j] += asked * load(of_four[j] + i);
         }
         sums(products, weights + t);
     }
     softmax(weights, count, in_lanes(count));
     constexpr int kVectors = 4;
-    out += h * a.d_v;
     int64_t i = 0;
     for (; i + kVectors * kLanes <= a.d_v; i += kVectors * kLanes)
         average<kVectors>(weights, rows, values + i, out + i);
     for (; i < a.d_v; i += kLanes) average<1>(weights, rows, values + i, out + i);
 }
 
-// Loads part h of each row into the cache.
+// Starts to load one of a.heads equal parts of each row into the processor's cache.
 template <class Number>
-void prefetch(const Attention& a, int64_t h, const Rows<Number>& rows) {
+void prefetch(const Attention& a, int64_t part, const Rows<Number>& rows) {
     const int64_t width = a.d_k + a.d_v;
     for (const Number* row : rows)
-        for (int64_t i = h * width; i < (h + 1) * width; i += 64 / sizeof(Number))
+        for (int64_t i = part * width; i < (part + 1) * width; i += 64 / sizeof(Number))
             __builtin_prefetch(row + i);
 }
 
@@ -77,10 +76,10 @@ void attend_rows(const Attention& a, const Number* q, Number* out) {
         find(g + 1, next);
         weights.resize(in_lanes(rows.size() + 4));
         for (int64_t h = 0; h < a.heads; ++h) {
-            prefetch(a, h, next);  // in parts: memory works during the arithmetic
+            prefetch(a, h, next);  // memory works during the arithmetic
             for (int64_t r = g * a.group; r < (g + 1) * a.group; ++r)
-                attend(a, h, q + r * a.query_stride, rows, weights.data(),
-                       out + r * a.heads * a.d_v);
+                attend(a, h, q + r * a.query_stride + h * a.d_k, rows, weights.data(),
+                       out + (r * a.heads + h) * a.d_v);
         }
     }
 }
