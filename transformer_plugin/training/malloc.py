@@ -9,6 +9,17 @@ import ctypes
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _NEVER = 2**31 - 1
 _LARGEST = 32 << 20  # upper limit of M_MMAP_THRESHOLD, in bytes
+_DEFAULT = 128 << 10  # glibc's M_MMAP_THRESHOLD, which it raises unless it is set
+
+
+def map_tensors() -> bool:
+    """Until ``disable_trimming``, each new tensor of 128 KiB or more is mapped on its own, outside
+    glibc's heap. Weights and moments, which stay, then leave no holes among the activations.
+
+    Returns:
+        See ``disable_trimming``.
+    """
+    return _set({_MMAP_THRESHOLD: _DEFAULT})
 
 
 def disable_trimming() -> bool:
@@ -17,10 +28,14 @@ def disable_trimming() -> bool:
     Returns:
         Whether the C library has these settings: glibc does, others may not.
     """
+    return _set({_TRIM_THRESHOLD: _NEVER, _MMAP_THRESHOLD: _LARGEST})
+
+
+def _set(parameters: dict[int, int]) -> bool:
     try:
         library = ctypes.CDLL(None)
         mallopt, trim = library.mallopt, library.malloc_trim
     except (AttributeError, OSError, TypeError):
         return False
     trim(0)  # frees, for example, a model's float32 weights after rounding
-    return bool(mallopt(_TRIM_THRESHOLD, _NEVER) and mallopt(_MMAP_THRESHOLD, _LARGEST))
+    return all(mallopt(name, value) for name, value in parameters.items())

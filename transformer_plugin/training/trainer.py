@@ -26,7 +26,7 @@ from .fine_tuning import check_base
 from .interruption import listen
 from .last_good import resumed_from
 from .loading_errors import explained
-from .malloc import disable_trimming
+from .malloc import disable_trimming, map_tensors
 from .master_weights import full_state, master_weights, restore_master_weights
 from .mixed_precision import optimizers_for_half_precision
 from .moving_average import TiedEMA, average_from_weights
@@ -52,10 +52,9 @@ class SafeTrainer(Trainer):
         if cfg.dataset.update_ordered_indices_seed:  # else the first epoch's seed is reused
             cfg.dataset.update_epoch_batch_itr = True
         loading_threads.avoid_forks(cfg.dataset, cfg.distributed_training.distributed_world_size)
+        self._first_update_on_cpu = cfg.common.cpu and map_tensors()
         super().__init__(cfg, task, *rest)
         check_finite(self)
-        if cfg.common.cpu:
-            disable_trimming()
         self._faults = NumericFaults(self._folder, _option(task, "nonfinite_limit"))
         self.update = 0  # which train_step has made, or skipped
         self._logged_update_size = False
@@ -195,6 +194,8 @@ class SafeTrainer(Trainer):
             if "Minimum loss scale" not in str(error):
                 raise
             self._diverged(str(error), update - 1)
+        if self._first_update_on_cpu:  # now the optimizer has its state
+            self._first_update_on_cpu = not disable_trimming()
         hours = self._time_left.hours(self.get_num_updates())
         if hours is not None:
             metrics.log_scalar("hours_left", hours, weight=0, priority=795, round=2)
