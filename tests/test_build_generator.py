@@ -1,0 +1,59 @@
+"""What a program gives ``build_generator`` besides options reaches fairseq's search."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+
+from transformer_plugin.task import VaswaniTranslationTask
+from transformer_plugin.task_config import VaswaniTranslationConfig
+
+EOS, SOURCES = 2, [5, 3]
+
+
+@pytest.fixture
+def task(dictionary):
+    return VaswaniTranslationTask(VaswaniTranslationConfig(), dictionary, dictionary)
+
+
+def test_only_allowed_tokens_follow(task, build, batch):
+    """Of each half of the dictionary one after the other, and the end after four."""
+    model, sample = build().eval(), batch(SOURCES, SOURCES)
+    halves = range(4, 30), range(30, 60)
+
+    def allowed(_sentence, tokens):
+        return [*halves[len(tokens) % 2]] if len(tokens) < 5 else [EOS]
+
+    generator = task.build_generator([model], Namespace(), prefix_allowed_tokens_fn=allowed)
+    for beam in task.inference_step(generator, [model], sample):
+        for each in beam:
+            *tokens, last = each["tokens"].tolist()
+            assert [token >= 30 for token in tokens] == [True, False, True, False]
+            assert last == EOS
+
+
+@pytest.mark.parametrize("more", [{}, {"extra_gen_cls_kwargs": {"colour": "blue"}}], ids=str)
+def test_a_programs_own_generator_is_built(task, build, more):
+    class Own(SequenceGenerator):
+        def __init__(self, *args, colour=None, **options):
+            super().__init__(*args, **options)
+            self.colour, self.longest = colour, (self.max_len_a, self.max_len_b)
+
+    options = Namespace(beam=3, temperature=0.5)
+    found = task.build_generator([build()], options, seq_gen_cls=Own, **more)
+    assert type(found) is Own and found.colour == ("blue" if more else None)
+    assert (found.beam_size, found.temperature) == (3, 0.5)
+    assert found.longest == (1, 50)  # the paper's limit
+
+
+def test_models_of_both_kinds_are_searched_together(task, build, build_stock, batch, dictionary):
+    models, sample = [build().eval(), build_stock().eval()], batch(SOURCES, SOURCES)
+    generator = task.build_generator(models, Namespace(beam=2, lenpen=1.0, max_len_b=9))
+    stock = SequenceGenerator(models, dictionary, beam_size=2, max_len_b=9)
+    for mine, theirs in zip(
+        generator.generate(models, sample), stock.generate(models, sample), strict=True
+    ):
+        for a, b in zip(mine, theirs, strict=True):
+            assert a["tokens"].equal(b["tokens"])
+            torch.testing.assert_close(a["score"], b["score"])
