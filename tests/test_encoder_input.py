@@ -5,6 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from transformer_plugin import encoder_input
+from transformer_plugin.encoder import VaswaniEncoder
 from transformer_plugin.encoder_input import EncoderInput
 from transformer_plugin.modules.encoder import Encoder
 from transformer_plugin.modules.operation import Implementation
@@ -82,3 +83,22 @@ def test_an_encoder_that_a_user_has_changed_sees_the_whole_batch(model, calls, m
     model.encoder.layers[0].register_forward_hook(lambda *_: None)
     sentences(False).encode(model)
     assert calls == [(7, 9)]
+
+
+class Listening(VaswaniEncoder):
+    """Takes whatever a task of the user's own adds to ``net_input``."""
+
+    def encode(self, tokens, need_weights=False, **given):
+        self.given = given
+        return super().encode(tokens, need_weights)
+
+
+@torch.no_grad()
+def test_an_encoder_that_takes_any_argument_is_given_all(model, caplog):
+    model.encoder.__class__ = Listening
+    tokens, weights = sentences(False).tokens, torch.arange(7.0)
+    net_input = {"src_tokens": tokens, "src_lengths": tokens.ne(PAD).sum(1), "weights": weights}
+    net_input |= {"prev_output_tokens": tokens, "style": "formal"}
+    EncoderInput.of(net_input, torch.tensor([4, 2]), PAD).encode(model)
+    assert model.encoder.given.pop("weights").tolist() == [4, 2]
+    assert model.encoder.given == {"style": "formal"} and "ignores" not in caplog.text
