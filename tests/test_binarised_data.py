@@ -42,9 +42,9 @@ def test_languages_may_have_hyphens(shards, tmp_path, source, target):
     assert not [found for found in find_in_data(folder) if found.level == PROBLEM]
 
 
-def set_a_symbol(folder, number):
-    (path,) = folder.glob("train.*.en.bin")
-    (index,) = folder.glob("train.*.en.idx")
+def set_a_symbol(folder, number, split="train"):
+    (path,) = folder.glob(f"{split}.*.en.bin")
+    (index,) = folder.glob(f"{split}.*.en.idx")
     width = np.dtype([np.uint16, np.int32][index.read_bytes()[17] != 8])
     numbers = np.fromfile(path, width)
     numbers[0] = number
@@ -79,6 +79,15 @@ def test_the_folder_of_the_epoch_is_checked(shards, tmp_path):
         task.load_dataset("train", epoch=epoch)
     with pytest.raises(Refusal, match=f"{shards[1]}/train.*contains symbol 5,000"):
         task.load_dataset("train", epoch=2)
+
+
+def test_validation_data_is_that_of_the_first_folder_in_every_epoch(shards, tmp_path):
+    for path in [path for folder in shards for path in folder.glob("train.*")]:
+        shutil.copy(path, path.with_name(path.name.replace("train.", "valid.")))
+    set_a_symbol(shards[1], 5000, "valid")
+    task = start(shards, tmp_path)
+    for epoch in (1, 2):
+        task.load_dataset("valid", epoch=epoch)
 
 
 @pytest.mark.parametrize("pattern", ["dict.de.txt", "train.*.en.idx"])
