@@ -229,3 +229,15 @@ def test_without_a_minimum_length_a_translation_may_be_empty():
         table.past = torch.full((1, 1), EOS)
         (found,) = beam_search(table, torch.tensor([4]), rules(2, min_length=least))
         assert (found[0].tokens.tolist() == [EOS]) == empty
+
+
+def test_the_last_place_is_for_the_likelier_of_those_at_the_maximum_length():
+    """Of 4 and 5, both at their end, with a probability of 0.3 * 0.01 and of 0.2 * 0.9."""
+    table = Table(6, 1)
+    table.log_p[EOS, EOS] = torch.tensor([0, 0, 0.5, 0, 0.3, 0.2]).log()
+    table.log_p[EOS, 4] = torch.tensor([0, 0, 0.01, 0, 0.99, 0]).log()
+    table.log_p[EOS, 5] = torch.tensor([0, 0, 0.9, 0, 0.1, 0]).log()
+    options = rules(2, alpha=0.0, stop_rule="first-finished", min_length=0)
+    (found,) = beam_search(table, torch.tensor([1]), options)
+    assert [h.tokens.tolist() for h in found] == [[EOS], [5, EOS]]
+    assert [h.score.exp().item() for h in found] == pytest.approx([0.5, 0.18])
