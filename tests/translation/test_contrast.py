@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from transformer_plugin import cli
+from transformer_plugin.checkpoints.safe_loading import load
+from transformer_plugin.checkpoints.saving import save
 from transformer_plugin.model import VaswaniTransformer
 from transformer_plugin.translation.arguments import add_model_arguments
 from transformer_plugin.translation.contrast import by_category, target_log_probs, token_pairs
@@ -203,3 +205,42 @@ def test_a_text_beyond_the_models_length_is_named(prepared, tmp_path, capsys, mo
     words = ["contrast", str(run / "data-bin"), "--path", checkpoint, "--input", str(table)]
     assert cli.main(words) == 2
     assert f"{table}:3: " in capsys.readouterr().err
+
+
+def test_a_text_of_the_models_length_is_scored(prepared, monkeypatch):
+    """With its end of sentence; one subword more is too long."""
+    loaded = models_of(prepared("sentencepiece"))
+    texts = [" ".join(["und"] * count) for count in (3, 4)]
+    ids = token_pairs(loaded, {("a", text): text for text in texts})
+    limit = len(ids["a", texts[0]].target)
+    monkeypatch.setattr(VaswaniTransformer, "max_positions", lambda _self: (1024, limit))
+    assert target_log_probs(loaded, {("a", texts[0]): ids["a", texts[0]]})
+    with pytest.raises(ValueError, match=f"the model's limit is {limit}"):
+        target_log_probs(loaded, ids)
+
+
+def test_a_model_that_prefers_neither_translation_is_not_right(prepared, tmp_path, capsys):
+    """One that thinks every word equally likely."""
+    run, table = prepared("sentencepiece"), tmp_path / "pairs.tsv"
+    state = load(run / "checkpoints/averaged.pt")
+    for value in state["model"].values():
+        value.zero_()
+    save(state, tmp_path / "zero.pt")
+    table.write_text(HEADER + "the cat .\tdie Katze .\tKatze die .\torder\t1\n")
+    words = ["contrast", run, "--path", tmp_path / "zero.pt", "--cpu", "--input", table]
+    assert cli.main([*map(str, words), "--output", str(tmp_path / "found.json")]) == 0
+    assert "all                0.00% of 1" in capsys.readouterr().out
+    (mistake,) = json.loads((tmp_path / "found.json").read_text())["mistakes"]
+    scores = mistake["log_probability"]
+    assert scores["right"] == scores["wrong"] < 0
+
+
+@pytest.mark.parametrize("header", [HEADER, HEADER.replace("\tdistance", "")])
+def test_a_table_that_windows_has_written_is_read_as_any(tmp_path, header):
+    table = tmp_path / "pairs.tsv"
+    cells = ["the cat .", "die Katze .", "die die .", "word", "1"][: header.count("\t") + 1]
+    text = header + "\t".join(cells) + "\n"
+    table.write_text(text)
+    expected = read_pairs(table)
+    table.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert read_pairs(table) == expected and expected[0].category == "word"
