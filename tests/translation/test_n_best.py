@@ -125,6 +125,12 @@ def test_draws(experiment, translated):
     assert again == drawn
 
 
+def test_another_seed_draws_other_translations(experiment, translated):
+    flags = ("--sampling", "--nbest", "5", "--temperature", "2")
+    one, other = (translated(experiment, *flags, "--seed", seed) for seed in "12")
+    assert one != other
+
+
 def test_draws_have_no_begin_of_sentence(run_folder, translated):
     """It is one of 80 tokens, and nearly as likely as each other."""
     drawn = translated(run_folder, "--sampling", "--nbest", "20", "--temperature", "50")
