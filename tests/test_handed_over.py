@@ -87,3 +87,12 @@ def test_arguments_by_position_are_fairseqs(tmp_path):
     numbers = (500, 3, None, False, 1, 1, 1, 0, 0, 5, 0, True)  # epoch 5
     batches = task.get_batch_iterator(data, *numbers)
     assert batches.epoch == 5 and max(map(len, batches.frozen_batches)) == 3
+
+
+def test_batches_to_reuse_begin_with_the_epoch_that_is_asked_for(tmp_path):
+    """As those of the next folder of data, with which training would begin anew."""
+    task = build_trainer(tmp_path)[0].task
+    task.load_dataset("train", epoch=3)
+    batches = task.get_batch_iterator(task.dataset("train"), 500, 4, epoch=3)
+    assert batches.epoch == batches.next_epoch_idx == 3
+    assert task.get_batch_iterator(task.dataset("train"), 500, 4, epoch=4) is batches
