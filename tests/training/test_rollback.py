@@ -17,6 +17,7 @@ from transformer_plugin.training.rollback import (
     HALF,
     check_resumes,
     command_in,
+    optimizer_class,
     roll_back,
     unflattened,
     wider_precision,
@@ -179,3 +180,57 @@ def test_a_state_of_another_size_is_refused(more):
     state = {"state": {0: {"exp_avg": flat}}, "param_groups": [{"params": [0]}]}
     with pytest.raises(ValueError, match="exp_avg does not have the parameters' size"):
         unflattened(state, SHAPES)
+
+
+def test_of_several_optimizers_in_the_history_the_last_is_the_new_one(tmp_path, rolled_back):
+    """A run that has been resumed with other settings has one for each."""
+    path = tmp_path / "checkpoint_last.pt"
+    write(path, 20)
+    state = torch.load(path)
+    state["optimizer_history"].insert(0, {"num_updates": 9, "optimizer_name": "FairseqAdam"})
+    torch.save(state, path)
+    rolled_back(20)
+    names = [entry["optimizer_name"] for entry in load(path)["optimizer_history"]]
+    assert names == ["FairseqAdam", "VaswaniAdam"]
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp32"])
+@pytest.mark.parametrize("optimizer", ["vaswani_adam", "adam"])
+def test_the_optimizers_class_is_the_one_that_fairseq_saves(tmp_path, precision, optimizer):
+    flags = ("--bf16",) if precision == "bf16" else ()
+    trainer, _ = build_trainer(tmp_path, *flags, "--optimizer", optimizer)
+    trainer.consolidate_optimizer()
+    saved = trainer.state_dict()["optimizer_history"][-1]["optimizer_name"]
+    assert optimizer_class(precision, optimizer) == saved
+
+
+def test_files_without_a_number_of_updates_stay_where_they_are(tmp_path, rolled_back):
+    """An average, and a damaged checkpoint."""
+    write(tmp_path / "checkpoint_averaged.pt", 10)
+    average = torch.load(tmp_path / "checkpoint_averaged.pt")
+    torch.save(average | {"last_optimizer_state": None}, tmp_path / "checkpoint_averaged.pt")
+    (tmp_path / "checkpoint1.pt").write_bytes(b"damaged")
+    before = sorted(os.listdir(tmp_path))
+    rolled_back(20)
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_a_split_state_goes_on_as_the_whole_one():
+    """Of --optimizer adadelta, which is torch's: its count of steps is a tensor."""
+    torch.manual_seed(0)
+    flat = torch.nn.Parameter(torch.rand(10))
+    parts = [torch.nn.Parameter(torch.zeros(shape)) for shape in SHAPES]
+    whole, split = torch.optim.Adadelta([flat], lr=0.1, rho=0.8), torch.optim.Adadelta(parts)
+    for _ in range(3):
+        flat.grad = torch.rand(10)
+        whole.step()
+    split.load_state_dict(unflattened(whole.state_dict(), SHAPES))
+    for part, value in zip(parts, flat.detach().split([6, 4]), strict=True):
+        part.data.copy_(value.view_as(part))
+    for _ in range(3):
+        flat.grad = torch.rand(10)
+        for part, gradient in zip(parts, flat.grad.split([6, 4]), strict=True):
+            part.grad = gradient.view_as(part).clone()
+        whole.step()
+        split.step()
+    torch.testing.assert_close(torch.cat([p.flatten() for p in parts]), flat)
