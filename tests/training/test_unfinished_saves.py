@@ -1,5 +1,6 @@
 """A checkpoint_last.pt that is not the newest, as its copy failed or somebody went back to it."""
 
+import errno
 import os
 import shutil
 import time
@@ -11,6 +12,7 @@ from fairseq_commands import last_line, run, train, training
 from omegaconf import OmegaConf
 from trainers import write_synthetic
 
+from transformer_plugin.training import last_good
 from transformer_plugin.training.last_good import newest_good, resumed_from
 
 FLAGS = ("--max-update", 8, "--save-interval-updates", 2)
@@ -150,6 +152,65 @@ def test_what_somebody_went_back_from_is_set_aside(tmp_path, write, caplog):
     aside = sorted(path.name for path in tmp_path.glob("*.abandoned"))
     assert aside == [f"{name}.abandoned" for name in names]
     assert len(list(tmp_path.glob("*.pt"))) == 6 and "goes back to update 20" in caplog.text
+
+
+@pytest.mark.parametrize("writes", [0, 1])
+def test_a_full_disk_does_not_lose_the_best_model(tmp_path, write, monkeypatch, writes):
+    """Training resumes after this many of the two copies, and the next start makes both."""
+    last, copy, left = write("checkpoint_last.pt", 20), last_good.copy, [None] * writes
+    newer = write("checkpoint3.pt", 30, val_loss=2.0, best=2.0)
+
+    def copy_while_there_is_room(source, target):
+        if not left:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        left.pop()
+        copy(source, target)
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(last_good, "copy", copy_while_there_is_room)
+        assert resumed_from(last, settings(tmp_path)) == newer
+    resumed_from(last, settings(tmp_path))
+    for path in (last, tmp_path / "checkpoint_best.pt"):
+        assert path.read_bytes() == newer.read_bytes()
+
+
+def test_a_folder_among_the_checkpoints_is_no_checkpoint(tmp_path, write):
+    whole, last = write("checkpoint2.pt", 20), write("checkpoint_last.pt", 20)
+    (tmp_path / "checkpoint_old.pt").mkdir()
+    last.write_bytes(b"")
+    assert newest_good(last) == whole
+
+
+def set_aside(folder):
+    return sorted(path.name for path in folder.glob("*.abandoned"))
+
+
+def test_what_is_further_in_the_same_epoch_is_set_aside(tmp_path, write):
+    """An average of the last updates would hold it."""
+    for updates in (21, 25):
+        write(f"checkpoint_2_{updates}.pt", updates)
+    resumed_from(write("checkpoint_last.pt", 22), settings(tmp_path))
+    assert set_aside(tmp_path) == ["checkpoint_2_25.pt.abandoned"]
+
+
+def test_a_later_epoch_of_fewer_updates_is_not_set_aside(tmp_path, write):
+    write("checkpoint3.pt", 15, epoch=3)
+    resumed_from(write("checkpoint_last.pt", 20, epoch=2), settings(tmp_path))
+    assert not set_aside(tmp_path)
+
+
+def test_another_runs_last_checkpoint_sets_nothing_aside(tmp_path, write):
+    write("checkpoint3.pt", 30)
+    resumed_from(write("checkpoint_last.pt", 20, save_dir=tmp_path / "other"), settings(tmp_path))
+    assert not set_aside(tmp_path)
+
+
+def test_a_link_to_an_earlier_checkpoint_goes_back_to_it(tmp_path, write):
+    earlier, last = write("checkpoint2.pt", 20), tmp_path / "checkpoint_last.pt"
+    write("checkpoint3.pt", 30)
+    last.symlink_to(earlier)
+    assert resumed_from(last, settings(tmp_path)) == last
+    assert set_aside(tmp_path) == ["checkpoint3.pt.abandoned"]
 
 
 def test_an_average_is_of_the_training_that_goes_on(data, tmp_path):
