@@ -1,5 +1,6 @@
 """No run trains on whose checkpoints the plugin would refuse."""
 
+import copy
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -9,7 +10,7 @@ from trainers import build_trainer, write_synthetic
 
 from transformer_plugin.checkpoints.contents_check import not_finite
 from transformer_plugin.refusal import Refusal
-from transformer_plugin.training.checkpoint_check import check_loads
+from transformer_plugin.training.checkpoint_check import check_finite, check_loads
 
 FOLDER = REPO / "tests/training/buffer_model"
 MODEL = ("--user-dir", FOLDER, "--arch", "buffer_tiny")
@@ -117,6 +118,52 @@ def test_only_the_process_that_saves_asks_for_the_state(trainer, monkeypatch):
     with pytest.raises(RuntimeError, match="not consolidated"):
         check_loads(trainer)
     monkeypatch.setattr(type(trainer), "should_save_checkpoint_on_current_rank", False)
+    check_loads(trainer)
+
+
+def test_a_run_that_saves_nothing_is_not_checked(trainer, monkeypatch):
+    """The message of a refusal advises --no-save."""
+    monkeypatch.setattr(trainer.task, "state_dict", lambda: {"mine": {1, 2}})
+    mask = torch.tensor([float("-inf")])
+    monkeypatch.setattr(trainer.get_model(), "state_dict", lambda: {"mask": mask})
+    for check in (check_finite, check_loads):
+        with pytest.raises(Refusal, match=REFUSED):
+            check(trainer)
+    monkeypatch.setattr(trainer, "cfg", copy.deepcopy(trainer.cfg))
+    trainer.cfg.checkpoint.no_save = True
+    check_finite(trainer)
+    check_loads(trainer)
+
+
+def test_every_process_is_asked_for_a_state_that_all_collect_together(trainer, monkeypatch):
+    """As by FSDP: the process that saves would wait for the others for ever."""
+    for name, value in (
+        ("should_save_checkpoint_on_current_rank", False),
+        ("always_call_state_dict_during_save_checkpoint", True),
+    ):
+        monkeypatch.setattr(type(trainer), name, value)
+    asked, state = [], trainer.state_dict()
+    monkeypatch.setattr(trainer, "state_dict", lambda: asked.append(1) or state)
+    check_loads(trainer)
+    assert asked
+
+
+@pytest.mark.parametrize("error", [MemoryError, torch.OutOfMemoryError])
+def test_a_lack_of_memory_is_not_blamed_on_the_state(trainer, monkeypatch, error):
+    def save(*_):
+        raise error
+
+    monkeypatch.setattr(torch, "save", save)
+    with pytest.raises(error):
+        check_loads(trainer)
+
+
+def test_steps_that_an_optimizer_counts_in_tensors_are_no_fault(tmp_path):
+    trainer, (batch, *_) = build_trainer(tmp_path, "--optimizer", "adadelta")
+    trainer.train_step([batch])
+    steps = [state["step"] for state in trainer.optimizer.optimizer.state.values()]
+    assert all(map(torch.is_tensor, steps))
+    trainer.cfg.checkpoint.no_save = False
     check_loads(trainer)
 
 
