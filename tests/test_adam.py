@@ -89,6 +89,18 @@ def test_defaults_are_the_papers():
     assert (tuple(group["betas"]), group["eps"], group["weight_decay"]) == ((0.9, 0.98), 1e-9, 0)
 
 
+@pytest.mark.parametrize("betas", ["(0.8, 0.9)", "[0.8, 0.9]", "0.8,0.9"])
+def test_the_options_are_those_of_the_updates(betas):
+    """Also in the form of a list, as in fairseq's YAML files."""
+    numbers = {"adam_betas": betas, "adam_eps": 1e-4, "weight_decay": 0.1, "lr": [0.2]}
+    ours, plain = parameters(), parameters()
+    update(VaswaniAdam(config(**numbers), ours).optimizer, ours, 3)
+    expected = StockAdam(plain, lr=0.2, betas=(0.8, 0.9), eps=1e-4, weight_decay=0.1)
+    update(expected, plain, 3)
+    for a, b in zip(ours, plain, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-7, rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_weights_are_updated_as_by_fairseq(dtype):
     """In float32, with state in float32; then rounded."""
