@@ -97,6 +97,25 @@ def test_of_equally_likely_words_each_is_correct(build, batch, toy_task, gold):
         assert criterion(model, sample, reduce)[2]["correct"].item() == 8
 
 
+def test_a_batch_is_logged_with_its_tokens_and_sentences(build, batch, toy_task):
+    log = VaswaniCrossEntropy(toy_task, 0.1, False)(build(), batch([7, 4, 5], [3, 6, 2]))[2]
+    assert (log["nsentences"], log["ntokens"]) == (3, 11)
+
+
+def test_work_is_counted_inside_of_wrappers(build, batch, toy_task):
+    """DDP has the model, and fairseq's wrapper has DDP."""
+    model, sample = build(), batch([7, 4], [3, 6])
+    criterion = VaswaniCrossEntropy(toy_task, 0.1, False)
+    parallel = ModuleProxyWrapper(torch.nn.DataParallel(model))  # which needs no processes
+    assert criterion(parallel, sample)[2]["flops"] == criterion(model, sample)[2]["flops"] > 0
+
+
+def test_weights_in_half_precision_have_its_peak(build, batch, toy_task, monkeypatch):
+    monkeypatch.setattr(module, "peak_flops", lambda device, half: 4e12 if half else 1e12)
+    log = VaswaniCrossEntropy(toy_task, 0.1, False)(build().bfloat16(), batch([3], [3]))[2]
+    assert log["peak_seconds"].item() == pytest.approx(log["flops"].item() / 4e12)
+
+
 def test_validation_is_not_counted_as_training(build, batch, toy_task):
     log = VaswaniCrossEntropy(toy_task, 0.1, False, 1.0)(build().eval(), batch([3], [3]))[2]
     assert not {"flops", "peak_seconds"} & log.keys()
