@@ -79,3 +79,9 @@ def test_a_continued_run_scales_as_a_whole_one(tmp_path):
             each.train_step([batch])
             scales.append(each.optimizer.scaler.get_scale())
         assert scales == [512, 512, 512]
+
+
+def test_a_diverged_run_is_told_to_train_in_fp32(tmp_path):
+    trainer, _ = build_trainer(tmp_path, "--on-divergence", "stop", amp=True)
+    with pytest.raises(SystemExit, match=r"or train in fp32 \(--on-divergence rollback\)"):
+        trainer._diverged("why", 3)
