@@ -82,6 +82,12 @@ def test_a_new_schedule_does_not_know_the_old_losses(trainer, tmp_path):
     assert [again.lr_step(epoch, 6.0) for epoch in (4, 5, 6)] == [LR, LR, LR * SHRINK]
 
 
+def test_a_new_optimizer_has_a_new_schedule(trainer, tmp_path):
+    checkpoint_utils.save_checkpoint(trainer.cfg.checkpoint, trainer, ENDED, 5.0)
+    again = started(trainer, tmp_path, "--reset-optimizer")
+    assert [again.lr_step(epoch, 6.0) for epoch in (4, 5, 6)] == [LR, LR, LR * SHRINK]
+
+
 def test_new_meters_do_not_change_the_rate(trainer, tmp_path):
     checkpoint_utils.save_checkpoint(trainer.cfg.checkpoint, trainer, ENDED, 5.0)
     assert continued(trainer, tmp_path, "--reset-meters") == LR * SHRINK
