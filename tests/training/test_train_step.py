@@ -36,6 +36,19 @@ def test_an_empty_batch_changes_nothing(tmp_path, monkeypatch, at_the_end):
     assert found[1] == pytest.approx(found[0], rel=1e-5)
 
 
+def test_a_batch_without_memory_ends_a_job_of_several_processes(tmp_path, monkeypatch):
+    """fairseq would make the update with the gradients of the others, divided by all."""
+    trainer, (batch, *_) = build_trainer(tmp_path)
+
+    def train_step(*_args, **_options):
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    monkeypatch.setattr(trainer.task, "train_step", train_step)
+    monkeypatch.setattr(type(trainer), "data_parallel_world_size", 2)
+    with pytest.raises(RuntimeError, match="CUDA out of memory"):
+        trainer.train_step([batch])
+
+
 def test_parameters_that_are_not_trained_keep_their_exact_values_in_bf16(tmp_path, monkeypatch):
     """bf16 rounds them for the computation; the next checkpoint holds what the last one held."""
     trainer, _ = build_trainer(tmp_path / "old")
