@@ -10,7 +10,7 @@ import torch
 from fairseq.dataclass.configs import CheckpointConfig
 from fairseq_commands import last_line, run, train, training
 from omegaconf import OmegaConf
-from trainers import write_synthetic
+from trainers import build_trainer, write_synthetic
 
 from transformer_plugin.training import last_good
 from transformer_plugin.training.last_good import newest_good, resumed_from
@@ -112,6 +112,15 @@ def test_training_resumes_from_it(data, tmp_path):
     base = shutil.copy(folder / "checkpoint_1_2.pt", tmp_path / "base.pt")
     done = train(data, folder, *FLAGS, "--finetune-from-model", base, status=1)
     assert "missing, but the run has saved checkpoint_1_8.pt: copy it" in last_line(done)
+
+
+def test_training_resumes_from_it_however_the_folder_is_spelled(data, tmp_path, write, monkeypatch):
+    trainer, _ = build_trainer(tmp_path, "--save-dir", tmp_path, data=data)
+    write("checkpoint_last.pt", 20)
+    write("checkpoint3.pt", 30)
+    monkeypatch.chdir(tmp_path)
+    trainer.load_checkpoint("checkpoint_last.pt")
+    assert trainer.get_num_updates() == 30
 
 
 def settings(folder, **options):
