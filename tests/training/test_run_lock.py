@@ -4,6 +4,7 @@ import copy
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from fairseq_commands import REPO
@@ -52,3 +53,9 @@ def test_a_run_locks_its_folder_and_clears_it_unless_it_saves_nothing(tmp_path):
         cfg.checkpoint.no_save = no_save
         SafeTrainer(cfg, trainer.task, trainer.model, trainer.criterion)
         assert set(folder.iterdir()) == files
+
+
+def test_a_run_does_not_keep_itself_out(tmp_path, monkeypatch):
+    hold_lock(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    hold_lock(Path(), patience=0)
