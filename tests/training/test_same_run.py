@@ -103,6 +103,10 @@ def test_nor_one_that_is_higher_because_of_a_flag(old, losses, flag, value):
     train(continued(old, flag, value), losses, NEW)
 
 
+def test_nor_one_that_is_higher_because_it_is_of_whole_sentences(old, losses):
+    train(continued(old, "--sentence-avg"), losses, NEW)
+
+
 def test_nor_one_that_is_higher_after_a_copied_checkpoint(old, tmp_path, losses):
     (tmp_path / "new").mkdir()
     shutil.copy(last(old), tmp_path / "new")
@@ -194,6 +198,22 @@ def test_patience_starts_again_with_the_meters(old, monkeypatch, flags, kept):
     monkeypatch.setattr(early_stopping, "_counts", {})
     continued(old, *flags)
     assert early_stopping.has_run_out(2) == kept
+
+
+def test_patience_starts_again_with_the_optimizer(old, monkeypatch):
+    monkeypatch.setattr(early_stopping, "_counts", {"best": 3.0, "num_runs": 2})
+    checkpoint_utils.save_checkpoint(old.cfg.checkpoint, old, EPOCH_1, 3.0)
+    for reset in (False, True):
+        monkeypatch.setattr(early_stopping, "_counts", {})
+        old.load_checkpoint(last(old), reset_optimizer=reset)
+        assert early_stopping.has_run_out(2) != reset
+
+
+def test_a_run_that_reads_its_data_from_the_start_does_not_continue(old):
+    settings = old.cfg.checkpoint
+    assert continues_itself(last(old), settings)
+    settings.reset_dataloader = True
+    assert not continues_itself(last(old), settings)
 
 
 def test_the_counts_go_on_in_the_same_folder_alone(tmp_path, monkeypatch, caplog):
