@@ -129,6 +129,19 @@ def test_a_loss_near_zero_or_below_it_may_vary():
     assert any(detector.has_diverged(4000 + i, -5.0) for i in range(1, 1000))
 
 
+def test_a_small_loss_may_multiply():
+    detector = DivergenceDetector(patience=50)
+    losses = [0.01] * 300 + [0.05] * 1000
+    assert not any(detector.has_diverged(i, loss) for i, loss in enumerate(losses, start=1))
+
+
+def test_patience_is_the_number_of_updates_above_the_limit():
+    detector = DivergenceDetector(patience=20)
+    losses = [1.0] * 200 + [1000.0] * 20
+    found = [detector.has_diverged(i, loss) for i, loss in enumerate(losses, start=1)]
+    assert found == [False] * 219 + [True]
+
+
 def test_without_patience_nothing_counts_as_risen():
     detector = DivergenceDetector(patience=0)
     assert not any(detector.has_diverged(i, float(i)) for i in range(1, 2000))
