@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -52,6 +53,45 @@ def test_what_is_saved(monkeypatch, caplog, options, saved):
         save(cfg, trainer, None, within_epoch, ["valid"], False)
     message = f"SIGTERM: training has stopped after update 4, which is {saved} (exit code 85)"
     assert caplog.messages == [message]
+
+
+@pytest.mark.parametrize("end_of_epoch, skipped, saves", [
+    (False, False, True),
+    (False, True, False),
+    (True, True, True),
+])  # fmt: skip
+def test_an_epoch_is_validated_and_saved_even_if_its_last_update_was_skipped(
+    monkeypatch, end_of_epoch, skipped, saves
+):
+    monkeypatch.setattr(protection, "requested", lambda device: None)
+    trainer = SimpleNamespace(device="cpu", get_num_updates=lambda: 4, update=4 + skipped)
+    wrapper = protection._stopping_on_signals(lambda *_: ([2.5], False))
+    losses, _ = wrapper(None, trainer, None, None, ["valid"], end_of_epoch)
+    assert losses == ([2.5] if saves else [None])
+
+
+def test_a_signal_during_the_last_update_does_not_make_the_run_an_interrupted_one(monkeypatch):
+    """What is saved is complete; a launcher would start it once more."""
+    monkeypatch.setattr(protection, "requested", lambda device: "SIGTERM")
+    trainer = SimpleNamespace(device="cpu", get_num_updates=lambda: 4, update=4)
+    wrapper = protection._stopping_on_signals(lambda *_: ([2.5], True))
+    assert wrapper(None, trainer, None, None, ["valid"], True) == ([2.5], True)
+
+
+def test_a_trainer_in_a_thread_leaves_the_signals_alone():
+    """Only the main thread may set their handlers."""
+    errors = []
+
+    def listen():
+        try:
+            interruption.listen()
+        except ValueError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    thread.join()
+    assert not errors
 
 
 @pytest.fixture
