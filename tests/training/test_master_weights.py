@@ -64,6 +64,13 @@ def test_a_model_that_holds_results_and_locks_is_saved():
     assert model[0].weight.dtype == model[1].running_mean.dtype == torch.bfloat16
 
 
+def test_whole_numbers_keep_their_type():
+    """As float32, a number above 2^24 would be another one."""
+    model, masters = rounded_and_exact(nn.BatchNorm1d(4))
+    model[0].num_batches_tracked.fill_(2**24 + 1)
+    assert full_state(model, masters, {})["0.num_batches_tracked"].item() == 2**24 + 1
+
+
 def test_gradient_hooks_survive():
     """DDP reduces gradients in hooks of this kind."""
     model, masters = rounded_and_exact(nn.Linear(4, 4))
