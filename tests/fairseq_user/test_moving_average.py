@@ -57,6 +57,18 @@ def test_a_continued_run_averages_at_the_same_updates():
     assert averages == pytest.approx([0, 0, 1 - DECAY, 1 - DECAY, 1 - DECAY, 1 - DECAY**2])
 
 
+def test_a_matrix_and_its_transpose_in_the_same_memory_have_averages_of_their_own():
+    model = torch.nn.Module()
+    model.matrix = torch.nn.Parameter(torch.zeros(3, 3))
+    model.transpose = torch.nn.Parameter(model.matrix.data.t())
+    average = TiedEMA(model, EMAConfig(store_ema=True, ema_decay=DECAY))
+    with torch.no_grad():
+        model.matrix.copy_(torch.rand(3, 3))
+    average.step(model, 1)
+    for name, tensor in average.get_model().state_dict().items():
+        torch.testing.assert_close(tensor, (1 - DECAY) * model.state_dict()[name])
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_it_starts_from_the_weights_of_a_checkpoint_without_one(tmp_path, precision, caplog):
     flags = ("--bf16",) if precision == "bf16" else ()
