@@ -17,7 +17,8 @@ def task(dictionary):
     return VaswaniTranslationTask(VaswaniTranslationConfig(), dictionary, dictionary)
 
 
-def test_only_allowed_tokens_follow(task, build, batch):
+@pytest.mark.parametrize("among_options", [False, True])
+def test_only_allowed_tokens_follow(task, build, batch, among_options):
     """Of each half of the dictionary one after the other, and the end after four."""
     model, sample = build().eval(), batch(SOURCES, SOURCES)
     halves = range(4, 30), range(30, 60)
@@ -25,7 +26,11 @@ def test_only_allowed_tokens_follow(task, build, batch):
     def allowed(_sentence, tokens):
         return [*halves[len(tokens) % 2]] if len(tokens) < 5 else [EOS]
 
-    generator = task.build_generator([model], Namespace(), prefix_allowed_tokens_fn=allowed)
+    given = {"prefix_allowed_tokens_fn": allowed}
+    if among_options:
+        generator = task.build_generator([model], Namespace(**given))
+    else:
+        generator = task.build_generator([model], Namespace(), **given)
     for beam in task.inference_step(generator, [model], sample):
         for each in beam:
             *tokens, last = each["tokens"].tolist()

@@ -161,7 +161,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries, LengthLimits
         given = dict(args) if isinstance(args, Mapping) else vars(args)  # DictConfig or Namespace
         options = PAPER_DECODING | {k: v for k, v in given.items() if v is not None}
         check_options(options, self._command())
-        options["prefix_allowed_tokens_fn"] = prefix_allowed_tokens_fn
+        options.setdefault("prefix_allowed_tokens_fn", prefix_allowed_tokens_fn)
         options["max_len_a"] = max_len_a(options, self._fidelity())
         extra = with_language_model(options, extra_gen_cls_kwargs or {}, self, models[0])
         reasons = for_stock(options, extra) + ["generator class"] * bool(seq_gen_cls)
