@@ -215,12 +215,13 @@ def test_files_without_a_number_of_updates_stay_where_they_are(tmp_path, rolled_
     assert sorted(os.listdir(tmp_path)) == before
 
 
-def test_a_split_state_goes_on_as_the_whole_one():
-    """Of --optimizer adadelta, which is torch's: its count of steps is a tensor."""
+@pytest.mark.parametrize("optimizer", [torch.optim.Adadelta, torch.optim.Adam])
+def test_a_split_state_goes_on_as_the_whole_one(optimizer):
+    """Those of torch count their steps in tensors."""
     torch.manual_seed(0)
     flat = torch.nn.Parameter(torch.rand(10))
     parts = [torch.nn.Parameter(torch.zeros(shape)) for shape in SHAPES]
-    whole, split = torch.optim.Adadelta([flat], lr=0.1, rho=0.8), torch.optim.Adadelta(parts)
+    whole, split = optimizer([flat], lr=0.1, eps=1e-3), optimizer(parts)
     for _ in range(3):
         flat.grad = torch.rand(10)
         whole.step()

@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import os
 import sys
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -122,6 +123,7 @@ def unflattened(optimizer: dict[str, Any], shapes: list[torch.Size]) -> dict[str
             pieces = value.split(sizes)
             parts[name] = [p.view(s).clone() for p, s in zip(pieces, shapes, strict=True)]
         else:
-            parts[name] = [value] * len(shapes)
+            # not one tensor for all: torch's optimizers count their steps in it, in place
+            parts[name] = [deepcopy(value) for _shape in shapes]
     states = {i: {name: part[i] for name, part in parts.items()} for i in range(len(shapes))}
     return {"state": states, "param_groups": [{**groups[0], "params": list(states)}]}
