@@ -62,7 +62,7 @@ def test_sentences_with_fewer_hypotheses_are_aligned_with_others(build, batch, k
 
 
 def test_hypotheses_of_a_frozen_model_may_be_changed(build, batch):
-    """They were not tensors of inference mode, which can never be changed outside of it."""
+    """As tensors of inference mode, they could not be changed outside of it."""
     generator = VaswaniGenerator([build(seed=3).requires_grad_(False)], rules(2), 0, 9)
     for beam in generator.generate([], batch(SOURCES, SOURCES)):
         for each in beam:
@@ -80,7 +80,7 @@ class Remembering(MultiHeadAttention):
 
 
 def test_training_goes_on_after_a_search_where_some_weights_are_frozen(build, batch):
-    """What a module of the user's own kept in the search is no tensor of inference mode."""
+    """A tensor of inference mode, kept by a user's module, could not be used in training."""
     model, sample = build(), batch(SOURCES, SOURCES)
     model.encoder.layers[0].requires_grad_(False)
     for layer in [*model.encoder.layers, *model.decoder.layers]:

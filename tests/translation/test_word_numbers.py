@@ -12,17 +12,16 @@ from transformer_plugin.translation.subwords import load_subwords
     "kind, alphabet",
     [("sentencepiece", ["▁", "▁a", "b"]), ("moses-bpe", ["a@@", "b"])],
 )
-def test_a_subword_with_letters_belongs_to_the_last_word_of_the_text_up_to_it(
-    prepared, kind, alphabet
-):
+def test_subwords_belong_to_words_of_the_text(prepared, kind, alphabet):
     """A search may also find what no text is split into, such as a beginning of two words."""
     subwords = load_subwords(prepared(kind) / "subwords", "en")
     for length in range(1, 6):
         for pieces in itertools.product(alphabet, repeat=length):
             numbers = word_numbers([*pieces], subwords)
             assert len(numbers) == length and numbers == sorted(numbers)
+            assert numbers[-1] == max(0, len(subwords.join([*pieces]).split()) - 1)
             for i, piece in enumerate(pieces):
-                if piece != "▁":
+                if piece != "▁":  # the last word of the text up to it
                     words = subwords.join([*pieces[: i + 1]]).split()
                     assert numbers[i] == len(words) - 1, pieces
 

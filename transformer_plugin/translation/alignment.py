@@ -60,4 +60,5 @@ def word_numbers(pieces: list[str], subwords: Subwords) -> list[int]:
         begins = text and piece != "" and subwords.begins_word(piece, before)
         numbers.append(numbers[-1] + begins)
         text = text and not begins
-    return numbers[: max(1, len(pieces))]
+    last = max(0, numbers[-1] - (not text))  # a "▁" at the end begins no word
+    return [min(number, last) for number in numbers[: max(1, len(pieces))]]
