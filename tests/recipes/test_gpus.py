@@ -13,6 +13,7 @@ from transformer_plugin.runs.plan import parse_plan
 
 CPU, T4, H100, EIGHT = "0 fp32 0", "1 fp16 14", "1 bf16 79", "8 bf16 79"
 TF32 = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1"
+MALLOC = "GLIBC_TUNABLES=glibc.malloc.tcache_count=0"
 
 
 @pytest.fixture
@@ -63,6 +64,7 @@ def test_training_takes_the_precision_and_the_batch_of_the_gpu(
     assert value(words, "--update-freq") == str(batches)
     number = int(knobs.get("GPUS", gpus.split()[0]))
     assert ("torchrun" in words) == (number > 1) and ("--cpu" in words) == (number == 0)
+    assert (MALLOC in words) == (number == 0)
     # fairseq takes all GPUs unless it is told how many.
     assert value(words, "--distributed-world-size") == ("1" if "GPUS" in knobs else None)
     loaders = min(4, len(os.sched_getaffinity(0)) // number) if number else 0
