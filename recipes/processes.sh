@@ -34,12 +34,7 @@ find_gpus
 ((GPUS && NODES)) || die "GPUS is $GPUS and NODES is $NODES: expected 1 at least"
 ((NODE_RANK < NODES)) || die "NODE_RANK is $NODE_RANK and NODES is $NODES: ranks count from 0"
 ((gpus == 0 || GPUS <= gpus)) || die "GPUS is $GPUS, but this machine has $gpus"
-if ((gpus == 0)); then
-    device_flags+=(--cpu)
-    # glibc's cache of small blocks would keep the gaps between tensors apart, so that none of the same size
-    # fits there again. Without it training takes up to 9 % less memory (docs/experiments.md).
-    launch_env+=(--env "GLIBC_TUNABLES=${GLIBC_TUNABLES:-glibc.malloc.tcache_count=0}")
-fi
+((gpus)) || device_flags+=(--cpu)
 devices=$((GPUS * NODES))
 ((devices > 1 || gpus < 2)) || device_flags+=(--distributed-world-size 1)  # fairseq takes all GPUs
 if ((devices > 1)) || [[ $LAUNCHER == srun ]]; then  # Slurm signals only what srun starts
@@ -58,11 +53,14 @@ if ((devices > 1)); then
     # TORCH_ELASTIC_SHUTDOWN_TIMEOUT: seconds that torchrun gives processes to save and end.
     # PET_SIGNALS_TO_HANDLE: torchrun would also take SIGHUP under nohup. Recipes pass on SIGTERM alone,
     # but a SIGUSR1 may go to the whole process group.
-    launch_env+=(--env "MASTER_ADDR=$MASTER_ADDR" --env "MASTER_PORT=$MASTER_PORT"
+    launch_env=(--env "MASTER_ADDR=$MASTER_ADDR" --env "MASTER_PORT=$MASTER_PORT"
         --env "PET_SIGNALS_TO_HANDLE=SIGTERM,SIGUSR1"
         --env "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=${TORCH_ELASTIC_SHUTDOWN_TIMEOUT:-45}"
         --env "OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((gpus ? 1 : ($(nproc) + GPUS - 1) / GPUS))}")
 fi
+# glibc's cache of small blocks would keep the gaps between tensors apart, so that none of the same size fits
+# there again. Without it training on a CPU takes up to 9 % less memory (docs/experiments.md).
+((gpus)) || launch_env+=(--env "GLIBC_TUNABLES=${GLIBC_TUNABLES:-glibc.malloc.tcache_count=0}")
 # None on a CPU, whose cores are busy. On a GPU, loading in the training process would delay its launches.
 loaders=$((gpus ? $(env -u OMP_NUM_THREADS nproc) / GPUS : 0))
 ((loaders < 4)) || loaders=4

@@ -1,5 +1,7 @@
 """Recipes called for what they say, and the commands that a dry run prints."""
 
+import itertools
+import re
 import shlex
 import subprocess
 
@@ -24,3 +26,8 @@ def commands(text):
         words = shlex.split(line)
         ends = [i for i, word in enumerate(words) if word in {">", "|", "2>&1"}]
         yield words[: ends[0]] if ends else words
+
+
+def without_variables(words):
+    """A printed command without the variables that are set for it."""
+    return list(itertools.dropwhile(re.compile("[A-Z_]+=").match, words))

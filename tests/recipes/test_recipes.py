@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from dry_runs import commands, recipe
+from dry_runs import commands, recipe, without_variables
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from recipe_environment import REPO
@@ -24,7 +24,8 @@ RUNS += [("table3", {"ROW": row}) for row in ("D1", "D3", "big")]
 
 @pytest.mark.parametrize("experiment, knobs", RUNS, ids=str)
 def test_every_command_of_a_run_is_printed_and_parses(experiment, knobs, monkeypatch):
-    printed = list(commands(recipe("run.sh", experiment, "--dry-run", **knobs).stdout))
+    done = recipe("run.sh", experiment, "--dry-run", **knobs)
+    printed = list(map(without_variables, commands(done.stdout)))
     tools = [Path(words[1 if words[0].startswith("python") else 0]).stem for words in printed]
     assert tools == [
         *("fetch", "clean", "subwords", "binarise"),
@@ -126,7 +127,8 @@ def test_the_tool_of_a_stage_gets_other_flags(verb, flag):
 @pytest.mark.parametrize("name", [e for e in EXPERIMENTS if e.startswith("parsing_")])
 def test_every_command_of_a_parser_parses(name, monkeypatch):
     """Untied vocabularies, section 6.3's search, F1 for BLEU."""
-    printed = list(commands(recipe("run.sh", name, "--dry-run", TREES="/data/trees").stdout))
+    done = recipe("run.sh", name, "--dry-run", TREES="/data/trees")
+    printed = list(map(without_variables, commands(done.stdout)))
     tools = [Path(words[1 if words[0].startswith("python") else 0]).stem for words in printed]
     assert tools == [
         *("trees", "subwords", "subwords", "binarise"),
@@ -179,7 +181,7 @@ def test_other_systems_by_the_same_recipe(
     ours = list(commands(recipe("run.sh", experiment, "--dry-run").stdout))
     theirs = list(commands(recipe("run.sh", experiment, "--dry-run", SYSTEM=system).stdout))
     assert theirs[:4] == ours[:4]  # one preparation
-    train = theirs[4]
+    train = without_variables(theirs[4])
     monkeypatch.setattr(sys, "argv", train)
     cfg = convert_namespace_to_omegaconf(
         options.parse_args_and_arch(options.get_training_parser(), train[1:])
