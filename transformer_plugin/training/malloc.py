@@ -13,8 +13,9 @@ _DEFAULT = 128 << 10  # glibc's M_MMAP_THRESHOLD, which it raises unless it is s
 
 
 def map_tensors() -> bool:
-    """Until ``disable_trimming``, each new tensor of 128 KiB or more is mapped on its own, outside
-    glibc's heap. Weights and moments, which stay, then leave no holes among the activations.
+    """Until ``disable_trimming``, maps each new tensor of 128 KiB or more on its own, unless it
+    fits into a gap of glibc's heap. Weights and moments, which stay, would otherwise lie between
+    activations and leave gaps that few later tensors fit into.
 
     Returns:
         See ``disable_trimming``.
