@@ -1,4 +1,4 @@
-"""Text is converted to lower case with every kind of subwords, where the training text was."""
+"""Text is converted to lower case where the training text was."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from transformer_plugin.translation.subwords import load_subwords
 TEXT = "The cat SEES Ä ."
 
 
-@pytest.mark.parametrize("kind", ["sentencepiece", "moses-bpe", "words"])
+@pytest.mark.parametrize("kind", ["sentencepiece", "words"])
 def test_subwords_are_those_of_the_text_in_lower_case(prepared, tmp_path, kind):
     (tmp_path / "joint.vocab").touch()
     folder = tmp_path if kind == "words" else prepared(kind) / "subwords"
