@@ -1,7 +1,12 @@
 """A fixture for tests of threads."""
 
+import sys
+from pathlib import Path
+
 import pytest
 import torch
+
+sys.path.append(str(Path(__file__).resolve().parent))  # markov_chain
 
 
 @pytest.fixture

@@ -4,39 +4,28 @@ import math
 
 import pytest
 import torch
+from markov_chain import MarkovChain
 
 from transformer_plugin.search.beam_search import beam_search
 from transformer_plugin.search.next_tokens import Rules
 from transformer_plugin.search.sampling import Sampling
-from transformer_plugin.search.scorers import Scores
 
 EOS, PAD, UNK = 2, 1, 3
 LENGTHS = [2, 7, 4, 9, 9, 3]
 
 
-class Chain:
-    """A language whose tokens depend on the one before; a third of them is the last one."""
-
-    def __init__(self):
-        logits = torch.randn(8, 8, generator=torch.Generator().manual_seed(1))
-        logits[:, PAD] = -math.inf
-        logits[:, EOS] = logits[:, 3:].logsumexp(1) - math.log(2)
-        self.log_p = logits.log_softmax(1)
-
-    def step(self, tokens):
-        yield Scores(slice(0, tokens.numel()), self.log_p[tokens.flatten()].clone())
-
-    def reorder(self, parents):
-        pass
-
-    def select(self, sentences):
-        pass
+def log_probabilities():
+    """Of each token after each other one; about a third of all tokens end a sentence."""
+    logits = torch.randn(8, 8, generator=torch.Generator().manual_seed(1))
+    logits[:, PAD] = -math.inf
+    logits[:, EOS] = logits[:, 3:].logsumexp(1) - math.log(2)
+    return logits.log_softmax(1)
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(4))
 def test_each_draw_ends_once_and_has_its_probability(seed, beam_size):
-    chain = Chain()
+    chain = MarkovChain(log_probabilities())
     rules = Rules(beam_size, lambda n: n, "first-finished", EOS, PAD, UNK, sampling=Sampling())
     torch.manual_seed(seed)
     found = beam_search(chain, torch.tensor(LENGTHS), rules)
@@ -45,7 +34,7 @@ def test_each_draw_ends_once_and_has_its_probability(seed, beam_size):
         for each in beam:
             tokens = each.tokens.tolist()
             assert tokens.index(EOS) == len(tokens) - 1 <= longest
-            expected = chain.log_p[[EOS, *tokens[:-1]], tokens]
+            expected = chain.table[[EOS, *tokens[:-1]], tokens]
             torch.testing.assert_close(each.log_probs, expected, atol=1e-5, rtol=1e-5)
             torch.testing.assert_close(each.score, expected.sum() / len(tokens))
 

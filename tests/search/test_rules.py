@@ -6,12 +6,13 @@ import math
 
 import pytest
 import torch
+from markov_chain import MarkovChain
 
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.search.beam_search import beam_search
 from transformer_plugin.search.candidates import likeliest
 from transformer_plugin.search.next_tokens import Rules
-from transformer_plugin.search.scorers import ModelScorer, Scores
+from transformer_plugin.search.scorers import ModelScorer
 
 EOS, PAD, UNK = 2, 1, 3
 
@@ -21,20 +22,8 @@ def rules(beam_size=3, pad=PAD):
     return Rules(beam_size, penalty, "bound", EOS, pad, UNK)
 
 
-class Chain:
-    """A language whose tokens depend on the one before, from a table."""
-
-    def __init__(self):
-        self.table = 2 * torch.randn(7, 7, generator=torch.Generator().manual_seed(1))
-
-    def step(self, tokens):
-        yield Scores(slice(0, tokens.numel()), self.table[tokens.flatten()].clone())
-
-    def reorder(self, parents):
-        pass
-
-    def select(self, sentences):
-        pass
+def random_chain():
+    return MarkovChain(2 * torch.randn(7, 7, generator=torch.Generator().manual_seed(1)))
 
 
 @contextlib.contextmanager
@@ -63,7 +52,7 @@ def results(chain, lengths):
     ids=["bfloat16", "float64", "meta"],
 )
 def test_torchs_defaults_do_not_matter(context):
-    chain, lengths = Chain(), torch.tensor([4, 2])
+    chain, lengths = random_chain(), torch.tensor([4, 2])
     expected = results(chain, lengths)
     with context():
         assert results(chain, lengths) == expected
@@ -74,14 +63,14 @@ def test_scores_have_no_gradient(with_kernels, monkeypatch):
     """Without kernels they had one that could not be computed."""
     if not with_kernels:
         monkeypatch.setattr(likeliest, "implementations", [])
-    chain = Chain()
+    chain = random_chain()
     chain.table.requires_grad_()
     (hypotheses,) = beam_search(chain, torch.tensor([4]), rules())
     assert not any(h.score.requires_grad or h.log_probs.requires_grad for h in hypotheses)
 
 
 def test_a_vocabulary_may_have_no_padding():
-    chain = Chain()
+    chain = random_chain()
     chain.table[:, -1] += 9  # the last word, which -1 would name
     (hypotheses,) = beam_search(chain, torch.tensor([4]), rules(pad=-1))
     log_p = chain.table.log_softmax(1)

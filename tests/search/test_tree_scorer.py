@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from markov_chain import MarkovChain
 
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.parsing.linear_trees import DEEPEST, NotATree, rebuilt
@@ -13,7 +14,6 @@ from transformer_plugin.search import tree_scorer
 from transformer_plugin.search.beam_search import beam_search
 from transformer_plugin.search.next_tokens import Rules
 from transformer_plugin.search.sampling import Sampling
-from transformer_plugin.search.scorers import Scores
 from transformer_plugin.search.tree_scorer import TreeScorer, TreeTokens
 
 pytest.importorskip("nltk")
@@ -24,34 +24,22 @@ TARGET = [*SPECIAL, "S", "/S", "NN", "NP", "/NP", "/", "NP*"]
 WORDS = ("NN", "/", "NP*")  # parts of speech
 
 
-class Table:
-    """Log-probabilities of a token given the one before it, as of a model."""
-
-    def __init__(self, seed, certain=1.0):
-        torch.manual_seed(seed)
-        self.log_p = torch.log_softmax(certain * torch.randn(len(TARGET), len(TARGET)), 1)
-
-    def step(self, tokens):
-        yield Scores(slice(0, tokens.numel()), self.log_p[tokens.flatten()].clone())
-
-    def reorder(self, parents):
-        pass
-
-    def select(self, sentences):
-        pass
+def random_chain(seed, certain=1.0):
+    torch.manual_seed(seed)
+    return MarkovChain(torch.log_softmax(certain * torch.randn(len(TARGET), len(TARGET)), 1))
 
 
 def tokens_of():
     return TreeTokens.of(SOURCE, TARGET, [1] * len(TARGET), len(SPECIAL), EOS)
 
 
-def search(table, sentences, max_lengths, beam_size, **fields):
+def search(scorer, sentences, max_lengths, beam_size, **fields):
     rules = Rules(beam_size, lambda n: gnmt_length_penalty(n, 0.0), fields.pop("stop", "bound"),
                   EOS, PAD, UNK, **fields)  # fmt: skip
     width = max(map(len, sentences))
     source = torch.tensor([[*ids, *[PAD] * (width - len(ids))] for ids in sentences])
     longest = torch.tensor(max_lengths)
-    return beam_search(TreeScorer(table, tokens_of(), source, longest), longest, rules)
+    return beam_search(TreeScorer(scorer, tokens_of(), source, longest), longest, rules)
 
 
 def symbols(hypothesis):
@@ -67,7 +55,7 @@ SENTENCES = [[4, 6, 5, 2], [5, 2], [7, 6, 4, 4, 4, 5, 2]]  # sentences of 2, 1 a
 def test_every_hypothesis_is_a_tree(seed, beam_size, more):
     """Even if there is room for few tokens beside the parts of speech."""
     limits = [2 + more, 1 + more, 5 + more]
-    found = search(Table(seed, 3.0), SENTENCES, limits, beam_size)
+    found = search(random_chain(seed, 3.0), SENTENCES, limits, beam_size)
     for beam, words, limit in zip(found, ([*"ab"], ["b"], [*"aaaab"]), limits, strict=True):
         assert beam
         for each in beam:
@@ -77,7 +65,7 @@ def test_every_hypothesis_is_a_tree(seed, beam_size, more):
 
 def test_draws_are_trees():
     draws = {"stop": "first-finished", "sampling": Sampling()}
-    for beam in search(Table(0), SENTENCES, [12, 12, 12], 5, **draws):
+    for beam in search(random_chain(0), SENTENCES, [12, 12, 12], 5, **draws):
         for each in beam:
             rebuilt(symbols(each), ["w"] * sum(token in WORDS for token in symbols(each)))
 
@@ -85,7 +73,7 @@ def test_draws_are_trees():
 @pytest.mark.parametrize("seed", range(4))
 def test_the_likeliest_tree_is_found_with_the_models_probability(seed):
     """Among all sequences of up to six tokens for two words."""
-    table = Table(seed)
+    chain = random_chain(seed)
     scores = {}
     for length in range(1, 7):
         for ids in itertools.product(range(len(SPECIAL), len(TARGET)), repeat=length):
@@ -94,9 +82,9 @@ def test_the_likeliest_tree_is_found_with_the_models_probability(seed):
                 rebuilt(tokens, ["a", "b"])
                 if sum(token in WORDS for token in tokens) == 2:
                     path = itertools.pairwise([EOS, *ids, EOS])
-                    scores[ids] = sum(float(table.log_p[a, b]) for a, b in path)
+                    scores[ids] = sum(float(chain.table[a, b]) for a, b in path)
     best = max(scores, key=scores.get)
-    (beam,) = search(table, [[4, 6, 5, 2]], [6], 400)
+    (beam,) = search(chain, [[4, 6, 5, 2]], [6], 400)
     assert tuple(beam[0].tokens.tolist()[:-1]) == best
     assert math.isclose(float(beam[0].score), scores[best], rel_tol=1e-5)
     assert {tuple(each.tokens.tolist()[:-1]) for each in beam} <= set(scores)
@@ -114,7 +102,7 @@ def test_a_source_without_marks_of_words_is_refused():
 
 
 def test_an_empty_sentence_has_a_tree_of_one_word():
-    (beam,) = search(Table(0), [[EOS]], [5], 3)
+    (beam,) = search(random_chain(0), [[EOS]], [5], 3)
     assert beam
     for each in beam:
         assert rebuilt(symbols(each), ["a"]).leaves() == ["a"]
