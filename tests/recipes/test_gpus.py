@@ -71,6 +71,11 @@ def test_training_takes_the_precision_and_the_batch_of_the_gpu(
     assert value(words, "--num-workers") == str(loaders)
 
 
+def test_a_users_own_settings_of_the_allocator_are_kept(command):
+    words = command("train", CPU, GLIBC_TUNABLES="glibc.malloc.arena_max=2")
+    assert "GLIBC_TUNABLES=glibc.malloc.arena_max=2" in words and MALLOC not in words
+
+
 @pytest.mark.parametrize(
     "gpus, knobs, precision, tf32",
     [
