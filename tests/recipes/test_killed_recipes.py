@@ -27,6 +27,14 @@ echo ends
 """
 
 
+@pytest.fixture(autouse=True)
+def default_hangup():
+    """`nohup make test` would make all processes ignore SIGHUP."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def until(found, seconds=30):
     deadline = time.monotonic() + seconds
     while not (result := found()):
