@@ -242,9 +242,9 @@ def test_the_caches_of_a_search_that_ran_out_of_memory_are_free(build, batch, mo
     assert len(alive) > 2 and not any(alive)
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_scores_that_are_nan_are_refused(build, batch, beam_size):
+@pytest.mark.parametrize("k, sampling", [(1, None), (3, None), (1, Sampling()), (3, Sampling(2))])
+def test_scores_that_are_nan_are_refused(build, batch, k, sampling):
     model, sample = sharp(build(seed=1, untie_embeddings=True)), batch([3, 4], [2, 2])
     model.encoder.embed_tokens.weight.data[sample["net_input"]["src_tokens"][1, 0]] = torch.nan
     with pytest.raises(Refusal, match="scores are NaN"):
-        VaswaniGenerator([model], rules(beam_size)).generate([model], sample)
+        VaswaniGenerator([model], rules(k, sampling=sampling)).generate([model], sample)

@@ -46,3 +46,14 @@ def test_the_likeliest_tokens_are_ignored_beside_the_smallest_set():
     values, classes = Sampling(top_k=1, top_p=0.9).draw(log_p.clone(), 500)
     assert classes.unique().tolist() == [0, 1, 2]
     torch.testing.assert_close(values.exp(), log_p.exp().gather(1, classes))
+
+
+@pytest.mark.parametrize("options", [{}, {"top_k": 3}, {"top_p": 0.9}])
+def test_what_remains_is_drawn_however_unlikely_it_is(options):
+    """As when the end of a sentence, which has all the mass, is excluded."""
+    log_p = torch.tensor([[0.0, 0.25, 0.75]]).log() - 200
+    torch.manual_seed(1)
+    values, classes = Sampling(**options).draw(log_p.clone(), 2000)
+    assert (classes == 2).float().mean() == pytest.approx(0.75, abs=0.05)
+    assert not (classes == 0).any()
+    torch.testing.assert_close(values, log_p.gather(1, classes))

@@ -81,6 +81,14 @@ def test_what_all_models_think_impossible_can_still_be_forced():
     assert found.logits.isfinite().all()
 
 
+def test_a_model_twice_is_an_ensemble_that_thinks_as_the_model():
+    """Also of what is less likely than the smallest float32."""
+    logits = torch.tensor([[0.0, -100.0, -300.0, -math.inf]])
+    scorer = EnsembleScorer([InChunks(logits, 1), InChunks(logits, 1)])
+    (found,) = scorer.step(torch.zeros(1, 1))
+    torch.testing.assert_close(found.logits.log_softmax(1), logits.log_softmax(1))
+
+
 class Unigrams:
     """A language model that returns its own table."""
 

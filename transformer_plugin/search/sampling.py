@@ -38,6 +38,8 @@ class Sampling:
             log_p = log_p.masked_fill(~kept, -torch.inf)[:, :width]
         elif self.top_k is not None:
             log_p, classes = log_p.topk(min(self.top_k, log_p.size(1)), dim=1)
-        drawn = torch.multinomial(log_p.exp(), number, replacement=True)
+        # Not exp(), which is 0 of very unlikely tokens; NaN scores are refused after the search.
+        weights = log_p.softmax(dim=1).nan_to_num(1.0)
+        drawn = torch.multinomial(weights, number, replacement=True)
         found = drawn if classes is None else classes.gather(1, drawn)
         return log_p.gather(1, drawn), found

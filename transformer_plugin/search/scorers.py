@@ -129,13 +129,13 @@ class EnsembleScorer:
         start = 0
         while start < tokens.numel():
             stop = min(chunk.rows.stop for chunk in chunks)
-            p, *others = (
-                logits[start - rows.start : stop - rows.start] for rows, logits, _ in chunks
+            log_p, *others = (
+                log_probabilities(logits[start - rows.start : stop - rows.start])
+                for rows, logits, _ in chunks
             )
-            p = p.softmax(dim=1, dtype=torch.float32)
-            for logits in others:
-                p += logits.softmax(dim=1, dtype=torch.float32)
-            yield Scores(slice(start, stop), p.clamp_min_(torch.finfo(p.dtype).tiny).log_())
+            for each in others:
+                torch.logaddexp(log_p, each, out=log_p)
+            yield Scores(slice(start, stop), log_p)
             chunks = [
                 next(model, chunk) if chunk.rows.stop == stop else chunk
                 for model, chunk in zip(models, chunks, strict=True)
