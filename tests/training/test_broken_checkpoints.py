@@ -123,6 +123,23 @@ def test_a_damaged_checkpoint_of_another_run_is_left_alone(toy, run_folder, tmp_
     assert sorted(run_folder.iterdir()) == names
 
 
+@pytest.mark.parametrize("name", ["checkpoint_best.pt", "{folder}/other/checkpoint_last.pt"])
+def test_a_file_that_does_not_exist_is_not_a_new_run(toy, run_folder, name):
+    """The former is in --save-dir, but not in the working directory."""
+    before = (run_folder / "checkpoint_last.pt").read_bytes()
+    name = name.format(folder=run_folder)
+    flags = ("--max-update", 2, "--restore-file", name)
+    done = train(toy / "data-bin", run_folder, *flags, status=1)
+    assert f"{name}: no such file" in last_line(done) and "Traceback" not in done.stderr
+    assert (run_folder / "checkpoint_last.pt").read_bytes() == before
+
+
+def test_a_new_run_may_name_its_own_last_file(toy, tmp_path):
+    last = tmp_path / "run/../run/checkpoint_last.pt"
+    train(toy / "data-bin", tmp_path / "run", "--max-update", 2, "--restore-file", last)
+    assert finished_updates(last) == 2
+
+
 def test_an_average_is_not_trained_on(run_folder):
     state = torch.load(run_folder / "checkpoint_1_4.pt", weights_only=False)
     state["last_optimizer_state"] = None

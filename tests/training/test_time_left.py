@@ -35,6 +35,15 @@ def test_no_limit_and_a_limit_that_is_passed():
     assert left.hours(11) == 0
 
 
+@pytest.mark.parametrize("max_update, trained, expected", [(0, 2.5, 1.5), (31, 2.5, 1), (0, 5, 0)])
+def test_the_limit_of_time_is_that_of_the_whole_run(max_update, trained, expected):
+    """--stop-time-hours 4; ten updates take an hour, so 20 more of them take two."""
+    times = iter([0, 3600])
+    left = TimeLeft(max_update, 0, lambda: next(times), max_hours=4)
+    assert left.hours(11, (trained - 1) * 3600) is None
+    assert left.hours(21, trained * 3600) == pytest.approx(expected)
+
+
 def test_epochs_after_the_last_one_do_not_count():
     """--update-freq may name more epochs than there are."""
     times = iter([0, 360])

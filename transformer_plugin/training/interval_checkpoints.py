@@ -1,7 +1,8 @@
-"""Saves every ``--save-interval-updates``, also at the end of an epoch.
+"""Saves every ``--save-interval-updates``, also at the end of an epoch, and the last epoch.
 
 If an interval and an epoch end with the same update, fairseq writes only the epoch's checkpoint, or
-none with ``--no-epoch-checkpoints``. The average of the last N intervals would miss that update.
+none with ``--no-epoch-checkpoints``. The average of the last N intervals would miss that update. If
+``--max-epoch`` is no multiple of ``--save-interval``, fairseq loses the epochs after the last save.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from fairseq import checkpoint_utils
 from fairseq.trainer import Trainer
 from omegaconf import open_dict
 
@@ -33,6 +35,25 @@ def saving_each_interval(save_checkpoint: Callable[..., Any]) -> Callable[..., A
         return saved
 
     return save
+
+
+def saving_the_last_epoch(validate_and_save: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps the function that fairseq calls after each update, which saves one epoch in
+    ``--save-interval``: the epoch ``--max-epoch`` is saved too."""
+
+    @functools.wraps(validate_and_save)
+    def wrapper(
+        cfg: Any, trainer: Trainer, task: Any, epoch_itr: Any, subsets: Any, end_of_epoch: bool
+    ) -> Any:
+        losses, should_stop = validate_and_save(
+            cfg, trainer, task, epoch_itr, subsets, end_of_epoch
+        )
+        is_last = end_of_epoch and epoch_itr.epoch == cfg.optimization.max_epoch
+        if is_last and not should_stop and epoch_itr.epoch % cfg.checkpoint.save_interval:
+            checkpoint_utils.save_checkpoint(cfg.checkpoint, trainer, epoch_itr, losses[0])
+        return losses, should_stop
+
+    return wrapper
 
 
 class _WithinEpoch:

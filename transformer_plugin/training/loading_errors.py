@@ -23,6 +23,7 @@ def explained(filename: str, trainer: Trainer) -> Iterator[None]:
     """Context in which fairseq's trainer loads a checkpoint; every exception gets a message of one
     line. If there is no file, as in a new run, exceptions have other causes and are left alone."""
     if not Path(filename).is_file():
+        _check_is_new(filename, trainer.cfg.checkpoint)
         yield
         return
     try:
@@ -44,6 +45,17 @@ def explained(filename: str, trainer: Trainer) -> Iterator[None]:
             ) from None
         with reported_in_one_line(filename):
             raise
+
+
+def _check_is_new(filename: str, settings: Any) -> None:
+    """Refuses a ``--restore-file`` that does not exist, unless it is the last checkpoint of the run
+    itself. fairseq would start anew, and replace what the run has saved."""
+    last = Path(settings.save_dir, "checkpoint_last.pt")
+    if settings.restore_file != last.name and Path(filename).resolve() != last.resolve():
+        raise CheckpointError(
+            f"{filename}: no such file; a relative --restore-file is searched in the working"
+            " directory, not in --save-dir"
+        )
 
 
 def _check_moments(filename: str, trainer: Trainer) -> None:

@@ -16,9 +16,10 @@ from fairseq.trainer import Trainer
 from ..exit_status import INTERRUPTED
 from . import early_stopping
 from .atomic_checkpoints import write_atomically
+from .best_metric import refusing_wrong_metrics
 from .collectives import wait_for_all
 from .interruption import requested
-from .interval_checkpoints import saving_each_interval
+from .interval_checkpoints import saving_each_interval, saving_the_last_epoch
 from .trainer import SafeTrainer
 
 logger = logging.getLogger(__name__)
@@ -44,7 +45,8 @@ def _protect(train: ModuleType) -> None:
     checkpoint_utils.save_checkpoint = saving_each_interval(checkpoint_utils.save_checkpoint)
     early_stopping.watch(train.should_stop_early)
     train.Trainer = SafeTrainer  # type: ignore[attr-defined]
-    train.validate_and_save = _stopping_on_signals(train.validate_and_save)  # type: ignore
+    validate_and_save = refusing_wrong_metrics(saving_the_last_epoch(train.validate_and_save))
+    train.validate_and_save = _stopping_on_signals(validate_and_save)  # type: ignore[attr-defined]
 
 
 def _stopping_on_signals(validate_and_save: Callable[..., Any]) -> Callable[..., Any]:

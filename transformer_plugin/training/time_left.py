@@ -16,6 +16,7 @@ class TimeLeft:
         max_epoch: epochs of the whole run; 0: no limit.
         clock: returns seconds.
         update_freq: batches in an update of each epoch; the last number holds for all later ones.
+        max_hours: hours of training of the whole run; 0: no limit.
 
     Attributes:
         batches_per_epoch: of one process; to be set before ``hours`` is called.
@@ -27,8 +28,9 @@ class TimeLeft:
         max_epoch: int,
         clock: Callable[[], float] = time.monotonic,
         update_freq: Sequence[int] = (1,),
+        max_hours: float = 0,
     ) -> None:
-        self._limits = max_update, max_epoch
+        self._limits, self._max_hours = (max_update, max_epoch), max_hours
         self._clock, self._update_freq = clock, update_freq
         self._first: tuple[int, float] | None = None
         self.batches_per_epoch = 0
@@ -36,11 +38,16 @@ class TimeLeft:
     @classmethod
     def within(cls, limits: Any) -> TimeLeft:
         """The time left within the limits of fairseq's section ``optimization``."""
-        updates, epochs = limits.max_update or 0, limits.max_epoch or 0
-        return cls(updates, epochs, update_freq=limits.update_freq)
+        updates, epochs, hours = limits.max_update, limits.max_epoch, limits.stop_time_hours
+        numbers = updates or 0, epochs or 0
+        return cls(*numbers, update_freq=limits.update_freq, max_hours=hours or 0)
 
-    def hours(self, update: int) -> float | None:
-        """The estimate after ``update``; None after the first update, and without any limit."""
+    def hours(self, update: int, trained: float = 0.0) -> float | None:
+        """The estimate after ``update``; None after the first update, and without any limit.
+
+        Args:
+            trained: seconds of training so far, with those of earlier processes.
+        """
         max_update, max_epoch = self._limits
         in_epochs = [-(-self.batches_per_epoch // frequency) for frequency in self._update_freq]
         later = max(0, max_epoch - len(in_epochs)) * in_epochs[-1]
@@ -48,7 +55,9 @@ class TimeLeft:
         if self._first is None:
             self._first = update, self._clock()
         first, since = self._first
-        if update <= first or not limits:
+        if update <= first:
             return None
-        seconds_per_update = (self._clock() - since) / (update - first)
-        return max(0, min(limits) - update) * seconds_per_update / 3600
+        hours_per_update = (self._clock() - since) / (update - first) / 3600
+        left = [(limit - update) * hours_per_update for limit in limits]
+        left += [self._max_hours - trained / 3600] if self._max_hours > 0 else []
+        return max(0.0, min(left)) if left else None

@@ -196,7 +196,7 @@ class SafeTrainer(Trainer):
             self._diverged(str(error), update - 1)
         if self._first_update_on_cpu:  # now the optimizer has its state
             self._first_update_on_cpu = not disable_trimming()
-        hours = self._time_left.hours(self.get_num_updates())
+        hours = self._time_left.hours(self.get_num_updates(), self.cumulative_training_time())
         if hours is not None:
             metrics.log_scalar("hours_left", hours, weight=0, priority=795, round=2)
         if log is not None and self._divergence.has_diverged(update, float(log["loss"])):
