@@ -107,16 +107,17 @@ def binarise(
         from transformer_plugin.dictionary_file import load_dictionary  # slow: it imports torch
 
         known = {each: load_dictionary(dictionaries / f"dict.{each}.txt") for each in model_of}
-    counts = {model: np.zeros(len(load(model).pieces) + 1, dtype=np.int64) for model in models}
+    counts = [np.zeros(len(load(model).pieces) + 1, dtype=np.int64) for model in models]
+    counts_of = dict(zip(model_of, (counts[0], counts[-1]), strict=True))
     for split in SPLITS:
         lines = check_aligned(*(texts / f"{split}.{language}" for language in (source, target)))
         for language, model in model_of.items():
             found = encode(texts / f"{split}.{language}", model, folder, lines, workers)
             if split == "train":
-                counts[model] += found
+                counts_of[language] += found
     tables = {}
     for language, model in model_of.items():
-        pieces, total = load(model).pieces, counts[model][:-1]
+        pieces, total = load(model).pieces, counts_of[language][:-1]
         if dictionaries:
             dictionary = known[language]
             tables[language] = ids_in(dictionary, pieces)

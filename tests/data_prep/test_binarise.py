@@ -186,3 +186,21 @@ def test_fairseq_undoes_the_encoding_exactly(binarise, clean_text, tmp_path, kin
             assert any("@@" in line or line.count("▁") < len(line.split()) for line in pieces)
             lines = (clean_text / f"{split}.{side}").read_text(encoding="utf-8").splitlines()
             assert [post_process(line, SEPARATORS[kind]) for line in pieces] == lines
+
+
+def test_one_model_for_each_side_may_be_the_same_one(step, clean_text, tmp_path):
+    """As fairseq without --joined-dictionary: each dictionary has the words of its side."""
+    step("subwords", "--input", clean_text, "--output", tmp_path / "s", *PAIR, "--vocab-size", 60)
+    words = ("binarise", "--input", clean_text, "--model", tmp_path / "s", *PAIR, "--output")
+    for name, model in (("same", tmp_path / "s"), ("spelt", tmp_path / "s/../s")):
+        assert step(*words, tmp_path / name, "--target-model", model).returncode == 0
+    assert step(*words, tmp_path / "joint").returncode == 0
+    assert files_of(tmp_path / "same") == files_of(tmp_path / "spelt")
+    counts = {}
+    for name in ("same", "joint"):
+        for side in ("en", "de"):
+            lines = (tmp_path / name / f"dict.{side}.txt").read_text(encoding="utf-8").splitlines()
+            counts[name, side] = {word: int(n) for word, n in map(str.split, lines)}
+    assert counts["joint", "en"] == counts["joint", "de"]
+    for word, count in counts["joint", "en"].items():
+        assert count == sum(counts["same", side].get(word, 0) for side in ("en", "de"))

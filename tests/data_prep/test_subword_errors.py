@@ -69,9 +69,13 @@ def test_misaligned_text_is_refused(refused, step, clean_text, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("size", "said"), [(90_000, "Please set it to a value <= "), (5, "smaller than required_chars")]
+    ("size", "said", "end"),
+    [
+        (90_000, "Please set it to a value <= ", "is a good start (VOCAB_SIZE of an experiment)"),
+        (5, "required_chars", "needs a piece: give more (VOCAB_SIZE of an experiment)"),
+    ],
 )
-def test_a_vocabulary_that_does_not_fit_is_explained(step, clean_text, tmp_path, size, said):
+def test_a_vocabulary_that_does_not_fit_is_explained(step, clean_text, tmp_path, size, said, end):
     done = step(
         "subwords",
         "--input",
@@ -85,7 +89,7 @@ def test_a_vocabulary_that_does_not_fit_is_explained(step, clean_text, tmp_path,
     assert done.returncode == 2 and not leftovers(tmp_path)
     assert done.stderr.startswith(f"subwords.py: sentencepiece cannot learn --vocab-size {size}: ")
     assert said in done.stderr and "src/" not in done.stderr and "W0000" not in done.stderr
-    assert ("(VOCAB_SIZE of an experiment)" in done.stderr) == (size == 90_000)
+    assert done.stderr.endswith(f"{end}\n") and "character_coverage" not in done.stderr
 
 
 def test_a_damaged_dictionary_of_another_run_is_refused(refused, step, clean_text, tmp_path):
@@ -125,3 +129,9 @@ def test_other_dictionaries_are_another_input(step, clean_text, tmp_path):
     )
     assert done.returncode == 2 and f"the checkpoints in {checkpoints}" in done.stderr
     assert (tmp_path / "again/dict.de.txt").read_text(encoding="utf-8") == made
+
+
+@pytest.mark.parametrize("workers", ["abc", "0", "-1", "1.5"])
+def test_workers_that_are_no_number_are_refused(refused, clean_text, tmp_path, workers):
+    words = ("--input", clean_text, "--output", tmp_path / "s", *PAIR, f"--workers={workers}")
+    assert f"{workers!r} is not a whole number of at least 1" in refused("subwords", *words)

@@ -127,6 +127,7 @@ class Recipe:
         self.performed.add(name)
         for command in commands:
             if self.supervisor.interrupted:
+                self._tell_failure(command, INTERRUPTED, "")
                 return INTERRUPTED
             end = run(self.supervisor, command)
             status = self.supervisor.status

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq import options
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.optim.adam import FairseqAdam
 from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootSchedule
 
@@ -64,6 +66,24 @@ def test_flags_say_several_learning_rates():
     assert flags[flags.index("--d-model") + 1] == "64"
 
 
+@pytest.mark.parametrize("schedule", [
+    {"_name": "polynomial_decay", "total_num_update": 900.0, "end_learning_rate": 1e-5},
+    {"_name": "cosine", "max_update": 700, "min_lr": 1e-4, "t_mult": 2.0, "warmup_init_lr": 1e-7},
+    {"_name": "reduce_lr_on_plateau", "lr_shrink": 0.5, "lr_patience": 3},
+    {"_name": "tri_stage", "max_update": 600, "phase_ratio": [0.1, 0.2, 0.7]},
+])  # fmt: skip
+def test_fairseq_train_reads_the_schedule_from_the_flags(schedule):
+    model = Namespace(arch="transformer", encoder_embed_dim=64)
+    loss = {"_name": "label_smoothed_cross_entropy", "label_smoothing": 0.2, "sentence_avg": True}
+    cfg = {"model": model, "lr_scheduler": {**schedule, "lr": [0.5]}, "criterion": loss}
+    parser = options.get_training_parser()
+    args = options.parse_args_and_arch(parser, ["DATA", *resume_flags(cfg, "stock")])
+    read = convert_namespace_to_omegaconf(args)
+    assert {name: read.lr_scheduler[name] for name in schedule} == schedule
+    assert read.lr_scheduler.lr == [0.5]
+    assert {name: read.criterion[name] for name in loss} == loss
+
+
 @pytest.mark.parametrize("to", ["plugin", "stock"])
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_flags_say_the_precision(precision, to):
@@ -85,7 +105,8 @@ def test_an_optimizer_without_a_dataclass_stays_what_it_is(to):
     model = Namespace(encoder_embed_dim=64) if to == "stock" else {"d_model": 64}
     cfg = {"model": model, "optimizer": sgd}
     assert training_sections(cfg, to) == {}
-    assert resume_flags(cfg, to)[-4:] == ["--optimizer", "sgd", "--weight-decay", "0.1"]
+    numbers = ["--momentum", "0.9", "--weight-decay", "0.1"]
+    assert resume_flags(cfg, to)[-6:] == ["--optimizer", "sgd", *numbers]
 
 
 @pytest.mark.parametrize("loss", ["LabelSmoothedCrossEntropyCriterion", "CrossEntropyCriterion"])

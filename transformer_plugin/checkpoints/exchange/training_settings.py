@@ -9,6 +9,7 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 
 from ...config import MAX_POSITIONS
 from ...fidelity import FIDELITIES
+from ..declared_options import declared_options
 from ..sections import section
 from ..stock_settings import completed_settings
 
@@ -27,11 +28,8 @@ _STOCK_CLASSES = {  # from the plugin to stock
 _PRECISIONS = ("fp16", "bf16", "amp", "memory_efficient_fp16", "memory_efficient_bf16")
 _NAMES = ("criterion_name", "optimizer_name")
 _AS_TUPLE = str.maketrans("[]", "()")
-_FLAGS = {
-    "criterion": ("label_smoothing",),
-    "optimizer": ("adam_betas", "adam_eps", "weight_decay"),
-    "lr_scheduler": ("warmup_updates",),
-}
+_SECTIONS = ("criterion", "optimizer", "lr_scheduler")
+_ELSEWHERE = {"lr", "d_model"}  # options of these sections that have another place in the command
 
 
 def training_sections(cfg: dict[str, Any], to: str) -> dict[str, Section]:
@@ -39,7 +37,7 @@ def training_sections(cfg: dict[str, Any], to: str) -> dict[str, Section]:
 
     fairseq-validate builds the loss from them, and ``resume_flags`` the flags that resume training.
     """
-    old = {name: section(cfg, name) for name in _FLAGS}
+    old = {name: section(cfg, name) for name in _SECTIONS}
     sections = {}
     if to == "stock":
         if old["criterion"].get("_name") == "vaswani_cross_entropy":
@@ -83,14 +81,15 @@ def resume_flags(cfg: dict[str, Any], to: str) -> list[str]:
         flags += _flag(name, section(cfg, "common").get(name))
     if to == "plugin":
         flags += ["--task", section(cfg, "task").get("_name", "vaswani_translation")]
-    for option, names in _FLAGS.items():
-        chosen = section(cfg, option)
+    for kind in _SECTIONS:
+        chosen = section(cfg, kind)
         if "_name" not in chosen:
             continue
-        flags += [f"--{option.replace('_', '-')}", chosen["_name"]]
-        for name in names:
+        flags += _flag(kind, chosen["_name"])
+        declared = declared_options(kind, chosen["_name"])
+        for name in sorted(declared.names - _ELSEWHERE if declared else ()):
             flags += _flag(name, chosen.get(name))
-        if option == "lr_scheduler":
+        if kind == "lr_scheduler":
             rates = chosen.get("lr") or []  # one, or one for each epoch
             flags += ["--lr", ",".join(map(str, rates))] if rates else []
     return flags
