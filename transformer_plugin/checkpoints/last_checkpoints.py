@@ -81,9 +81,10 @@ def last_checkpoints(
         are = "is 1 checkpoint" if len(numbered) == 1 else f"are {len(numbered)} checkpoints"
         text = f"{shown_path(folder)}: there {are} by {by}, not {count}"
         if not numbered or not allow_fewer:
+            remedy = "average fewer, or keep more" if numbered else "keep them"
             raise CheckpointError(
-                f"{text} ({_EXAMPLES[by]}, ...); average fewer, or keep more with"
-                " --keep-interval-updates or --keep-last-epochs"
+                f"{text} ({_EXAMPLES[by]}, ...); {remedy} with --keep-interval-updates or"
+                " --keep-last-epochs"
             )
         logger.warning("%s: averaging what there is", text)
     chosen = dict(list(numbered.items())[-count:])
