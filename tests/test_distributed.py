@@ -65,6 +65,7 @@ distributed.destroy_process_group()
 """
 
 
+@pytest.mark.slow
 def test_sharded_weights_are_updated(tmp_path):
     """As by fully_shard: parts of a DTensor are copies of the whole, whose updates were lost."""
     command = [sys.executable, "-c", SHARDED]

@@ -132,6 +132,7 @@ def test_two_processes_are_one_with_two_batches_whatever_happens(training, alone
     assert attempts[-1]["starts"] == 3 and attempts[-1]["devices"] == 2
 
 
+@pytest.mark.slow
 def test_a_last_update_that_one_process_has_less_for(training, tmp_path):
     """Of 19 batches, four an update, the last update has three: two for one process, one for the
     other, which fairseq would not count."""
@@ -147,6 +148,7 @@ def test_a_last_update_that_one_process_has_less_for(training, tmp_path):
         assert [*map(float, mine)] == pytest.approx([*map(float, theirs)], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_number_of_processes_may_change(training, alone, tmp_path):
     """Data are neither skipped nor repeated, also beyond the middle of an epoch."""
     checkpoints = tmp_path / "changed/toy/checkpoints"
@@ -158,6 +160,7 @@ def test_the_number_of_processes_may_change(training, alone, tmp_path):
         assert_same(parameters(alone, updates), parameters(tmp_path / "changed", updates))
 
 
+@pytest.mark.slow
 def test_status_85_of_two_processes_means_that_they_have_saved(training, tmp_path):
     knobs = {"GPUS": 2, "MASTER_PORT": free_port(), "MAX_UPDATE": 400, "SAVE_UPDATES": 400}
     log = tmp_path / "full/toy/train.log"
@@ -175,6 +178,7 @@ def test_status_85_of_two_processes_means_that_they_have_saved(training, tmp_pat
     assert "train was stopped; the same command continues" in output
 
 
+@pytest.mark.slow
 def test_processes_with_loaders_save_whatever_tells_them_to_stop(training, tmp_path):
     """Not in forks of a server: signals go to process groups, and to the children of a process."""
     runs = tmp_path / "runs"

@@ -91,6 +91,7 @@ def test_what_only_looks_and_other_machines_need_no_lock(tmp_path, env):
     first.communicate()
 
 
+@pytest.mark.slow
 def test_data_in_use_is_not_prepared_anew(tmp_path, env):
     (tmp_path / "runs/toy/lstm/checkpoints").mkdir(parents=True)
     (tmp_path / "runs/toy/lstm/checkpoints/averaged.pt").write_text("weights")

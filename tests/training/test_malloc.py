@@ -85,6 +85,7 @@ HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")  # pages of 2 MB leav
 
 @pytest.mark.skipif(HUGE.exists() and "[always]" in HUGE.read_text(), reason="huge pages")
 @glibc
+@pytest.mark.slow
 def test_what_was_freed_is_used_again():
     pages = 5 * 4 * (5 << 20) * 4 // 4096  # that those tensors have
     assert faults("as it is") > pages / 10

@@ -180,7 +180,7 @@ def test_divergence_stops_and_says_which_checkpoints_are_good(toy, tmp_path):
     assert last_line(train(toy / "data-bin", tmp_path, *flags, status=1)) == message
 
 
-@pytest.mark.parametrize("loaders", [0, 1])
+@pytest.mark.parametrize("loaders", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_divergence_goes_back_and_on_in_fp32(toy, tmp_path, loaders):
     # An interval below --divergence-updates: some checkpoint is saved after the last sound update.
     flags = (*DIVERGING, "--bf16", "--on-divergence", "rollback", "--save-interval-updates", 7)

@@ -222,6 +222,7 @@ def test_a_link_to_an_earlier_checkpoint_goes_back_to_it(tmp_path, write):
     assert set_aside(tmp_path) == ["checkpoint3.pt.abandoned"]
 
 
+@pytest.mark.slow
 def test_an_average_is_of_the_training_that_goes_on(data, tmp_path):
     folder = tmp_path / "run"
 

@@ -78,6 +78,7 @@ def test_a_tensor_of_another_class_is_left_to_torch():
     assert not library.is_supported(rows.as_subclass(type("Mine", (torch.Tensor,), {})), 16)
 
 
+@pytest.mark.slow
 def test_threads_that_start_together_load_once(tmp_path):
     """Where nothing can be kept, each would load a file of its own, and operators that are
     registered twice end the process."""
