@@ -33,11 +33,14 @@ def trees_of(paths: list[Path], style: str, split: str) -> list[Tree]:
     from transformer_plugin.parsing.treebank import read_trees
 
     trees = []
-    without_words = 0
+    without_words = masked = 0
     for path in paths:
         for line, tree in read_trees(path, style):
             if tree is None:
                 without_words += 1
+                continue
+            if set("".join(tree.leaves())) == {"_"}:  # the text of GUM's Reddit documents
+                masked += 1
                 continue
             try:
                 linearised(tree)
@@ -45,6 +48,7 @@ def trees_of(paths: list[Path], style: str, split: str) -> list[Tree]:
                 raise BadInput(f"{path}:{line}: {error}") from None
             trees.append(tree)
     left_out = f"; {without_words:,} without words skipped" if without_words else ""
+    left_out += f"; {masked:,} of masked words skipped" if masked else ""
     print(f"[raw] {split}: {len(trees):,} sentences of {len(paths):,} files{left_out}",
           file=sys.stderr)  # fmt: skip
     if not trees:
@@ -112,6 +116,11 @@ def main() -> None:
         check_nltk()
     except ValueError as error:
         raise BadInput(str(error)) from None
+    from transformer_plugin.parsing.treebank import STYLES
+
+    if manifest["style"] not in STYLES:
+        known = " or ".join(STYLES)
+        raise BadInput(f"{args.treebank}: style is '{manifest['style']}': expected {known}")
     if not args.input.exists():
         raise BadInput(f"{args.input} does not exist: give the folder or archive of the treebank")
     archive = args.input.is_file()

@@ -115,7 +115,7 @@ load_experiment() {
     switches LOWERCASE DRY_RUN VERBOSE
     [[ -z ${TREEBANK:-} || $SUBWORDS$LOWERCASE == sentencepiece0 ]] ||
         die "SUBWORDS and LOWERCASE are not for parsing: unset them"
-    expect '(train|valid|test)[0-9]*' 'train, valid or test, or one of several, such as test1' EVALUATE
+    expect '(valid|test)[0-9]*' 'valid or test, or one of several, such as test1' EVALUATE
     positive AVERAGE ${SAVE_UPDATES:+SAVE_UPDATES} BEAM
     decimals ALPHA
     : "${SEEDS:=}"  # as "1 2 3": a run for each, in RUN_DIR/seeds/seed1 and so on

@@ -164,7 +164,7 @@ class Recorder(nn.Sequential):
         return super().forward(x)
 
 
-@pytest.mark.parametrize("kind", [Recorder, nn.BatchNorm1d, None])
+@pytest.mark.parametrize("kind", [Recorder, nn.BatchNorm1d, nn.Embedding, None])
 def test_a_modified_stack_gets_no_idle_rows(kind, build, batch, monkeypatch):
     """They counted in the balancing loss of a mixture of experts, and in batch statistics."""
     forced = Implementation(lambda weight: True, lambda weight: 128)
@@ -176,6 +176,8 @@ def test_a_modified_stack_gets_no_idle_rows(kind, build, batch, monkeypatch):
             layer.feed_forward = Recorder(layer.feed_forward)
         elif kind is nn.BatchNorm1d:
             layer.feed_forward_residual.norm = nn.BatchNorm1d(32)
+        elif kind is nn.Embedding:
+            stack.embed_tokens.max_norm = 1.0
         expected = sample[name].ne(1).sum() if kind else 128
         assert stack.embed_sentences(sample[name])[0].size(0) == expected
         model(**sample)

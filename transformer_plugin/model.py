@@ -59,11 +59,13 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         """The model of ``cfg`` for the dictionaries of ``task``.
 
         Raises:
-            ValueError: settings contradict each other; the message says what to change.
-            Refusal: other parts of the configuration do not work with the model.
+            Refusal: settings contradict each other, or other parts of the configuration do not work
+                with the model; the message says what to change.
         """
         check_combination(cfg, task)
         cfg = completed(cfg)
+        if cfg.decoder_layers < 1:  # a search keeps its state in the caches of the layers
+            raise Refusal(f"--decoder-layers {cfg.decoder_layers}: expected at least 1")
         shape = layer_shape(cfg)
         source, target = task.source_dictionary, task.target_dictionary
         source_embedding, target_embedding, output = _build_embeddings(cfg, source, target)
@@ -169,10 +171,10 @@ def layer_shape(cfg: VaswaniConfig) -> LayerShape:
     """The dimensions and options of one layer.
 
     Raises:
-        ValueError: d_model is not divisible by num_heads, and d_k or d_v is not given.
+        Refusal: d_model is not divisible by num_heads, and d_k or d_v is not given.
     """
     if cfg.d_model % cfg.num_heads and not (cfg.d_k and cfg.d_v):
-        raise ValueError(
+        raise Refusal(
             f"--d-model {cfg.d_model} is not divisible by --num-heads {cfg.num_heads}: change one"
             " of them, or set the width of a head with --d-k and --d-v"
         )
@@ -198,7 +200,7 @@ def _build_embeddings(
     elif source == target:
         target_embedding = source_embedding
     else:
-        raise ValueError(
+        raise Refusal(
             f"one shared embedding needs one dictionary, but source and target differ"
             f" ({len(source)} and {len(target)} symbols): run fairseq-preprocess with"
             " --joined-dictionary, or train with --untie-source-embedding"

@@ -54,16 +54,31 @@ def read_manifest(corpus: str) -> dict[str, Any]:
         for key in ("addresses", "mirror_folder", "languages", "files"):
             manifest[key]
         for split in SPLITS:
-            manifest["splits"][split]
-    except (ValueError, KeyError, TypeError) as error:
+            for text in _patterns(manifest["splits"][split]):
+                text.format(language="", role="")
+        for more in manifest.get("variants", {}).values():
+            for text in _patterns(more):
+                text.format(language="", role="")
+        manifest["files"].items()
+        held_out(manifest)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadInput(f"{path} is not a manifest: {error!r}; see corpora/multi30k.json") from None
     return manifest
+
+
+def _patterns(parts: Any) -> list[str]:
+    """The patterns of a split: none if it is held out of train."""
+    return [parts] if isinstance(parts, str) else [] if isinstance(parts, dict) else list(parts)
 
 
 def held_out(manifest: dict[str, Any]) -> int | None:
     """N if every Nth training pair is the validation set, else None."""
     valid = manifest["splits"]["valid"]
-    return valid["every"] if isinstance(valid, dict) else None
+    if not isinstance(valid, dict):
+        return None
+    if not isinstance(every := valid["every"], int) or every < 2:
+        raise ValueError(f"every is {every!r}: expected 2 or more")
+    return every
 
 
 def parts(

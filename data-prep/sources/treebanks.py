@@ -28,7 +28,13 @@ def read_treebank(name: str) -> dict[str, Any]:
     try:
         manifest = dict(json.loads(path.read_text(encoding="utf-8")))
         manifest["style"], manifest["train"]
-    except (ValueError, KeyError) as error:
+        for split in SPLITS:
+            if isinstance(manifest.get(split), str):  # one pattern, as in corpora/
+                manifest[split] = [manifest[split]]
+        for split, (every, rest) in manifest.get("hold_out", {}).items():
+            if split not in ("valid", "test") or not 0 <= rest < every:
+                raise ValueError(f"hold_out of {split}: [{every}, {rest}]")
+    except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{path}: expected JSON with style, train, valid, test: {error}") from None
     return manifest
 

@@ -218,6 +218,20 @@ def test_a_file_that_is_not_a_manifest_is_refused(refused_fetch, tmp_path):
         assert "not a manifest" in refused_fetch(path)
 
 
+@pytest.mark.parametrize("fields", [
+    {"files": ["a.en", "a.de"]},
+    {"splits": {"train": ["a.{lang}"], "valid": "b.{language}", "test": "c.{language}"}},
+    {"splits": {"train": "a.{language}", "valid": {"evry": 3}, "test": "c.{language}"}},
+    {"splits": {"train": "a.{language}", "valid": {"every": "3"}, "test": "c.{language}"}},
+    {"variants": ["a.{language}"]},
+])  # fmt: skip
+def test_a_wrong_field_of_a_manifest_is_refused(refused_fetch, corpus, tmp_path, fields):
+    manifest = json.loads(corpus().read_text())
+    (tmp_path / "odd.json").write_text(json.dumps(manifest | fields))
+    message = refused_fetch(tmp_path / "odd.json")
+    assert "odd.json is not a manifest: " in message and "Traceback" not in message
+
+
 def test_the_manifest_of_multi30k_is_whole():
     from fetch import read_manifest
 

@@ -127,6 +127,38 @@ def test_what_is_wrong_is_named_and_nothing_is_left(wsj, refused, tmp_path):
     assert f"{broken}:1: the label '/NP'" in said("wsj", "--input", wsj)
 
 
+def test_sentences_of_masked_words_are_left_out(wsj, step, tmp_path):
+    """GUM's documents of Reddit come without their text."""
+    file = wsj / "07/wsj_0701.mrg"
+    file.write_text(file.read_text() + "( (S (NP (PRP __)) (VP (VBZ ____)) (. _)))\n")
+    done = step("trees", "wsj", "--input", wsj, "--output", tmp_path / "raw")
+    assert "20 sentences of 20 files; 20 without words skipped; 1 of masked words" in done.stderr
+    assert "_" not in (tmp_path / "raw/train.words").read_text()
+
+
+@pytest.mark.parametrize("fields, said", [
+    ({"style": "ptb"}, "style is 'ptb': expected penn or icepahc"),
+    ({"hold_out": {"valid": 16}}, "expected JSON with style, train, valid, test: "),
+    ({"hold_out": {"valid": [0, 0]}}, "hold_out of valid: [0, 0]"),
+    ({"hold_out": {"test": [4, 4]}}, "hold_out of test: [4, 4]"),
+    ({"hold_out": {"dev": [16, 15]}}, "hold_out of dev: [16, 15]"),
+])  # fmt: skip
+def test_a_wrong_manifest_is_named(wsj, refused, tmp_path, fields, said):
+    manifest = {"style": "penn", "train": ["0?/*.mrg"], "valid": ["22/*"], "test": ["23/*"]}
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps(manifest | fields))
+    message = refused("trees", path, "--input", wsj, "--output", tmp_path / "raw")
+    assert message.startswith(f"trees.py: {path}: ") and said in message
+
+
+def test_a_split_may_be_one_pattern(wsj, step, tmp_path):
+    manifest = {"style": "penn", "train": "0[2-4]/*.mrg", "valid": "22/*", "test": ["23/*"]}
+    (tmp_path / "own.json").write_text(json.dumps(manifest))
+    done = step("trees", tmp_path / "own.json", "--input", wsj, "--output", tmp_path / "raw")
+    assert done.returncode == 0, done.stderr
+    assert numbers(tmp_path / "raw/train.words") == [2, 3, 4]
+
+
 @pytest.mark.parametrize("compression", ["gz", "bz2", "xz"])
 def test_a_damaged_archive_is_not_taken_for_a_smaller_treebank(compression, wsj, refused, tmp_path):
     path = tmp_path / "wsj.tar"
@@ -141,7 +173,7 @@ def test_a_damaged_archive_is_not_taken_for_a_smaller_treebank(compression, wsj,
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("name, archive, sentences", [
-    ("gum", "gum_const.tar.gz", {"train": 10_202, "valid": 708, "test": 1_679}),
+    ("gum", "gum_const.tar.gz", {"train": 9_553, "valid": 671, "test": 1_575}),
     ("icepahc", "icepahc.tar.xz", {"train": 56_079, "valid": 7_975, "test": 8_919})])  # fmt: skip
 def test_the_real_treebanks(name, archive, sentences, step, shared_data, tmp_path):
     done = step("trees", name, "--input", shared_data / "parsing" / archive, "--output",

@@ -53,6 +53,23 @@ def test_a_bracket_in_the_text_is_none_of_the_tree(given, tmp_path, capfdbinary)
     ]
 
 
+@pytest.mark.parametrize("known, printed", [('"', ['"', '"']), ("``", ["``", "''"])])
+def test_quotes_are_those_of_the_models_treebank(
+    given, tmp_path, monkeypatch, capfd, known, printed
+):
+    """The other ones have more subwords."""
+
+    def subwords(_translator, word):
+        return [([word] if word == known else [*word, " "], None)]
+
+    monkeypatch.setattr(NounPhrases, "read", subwords)
+    parsed = []
+    monkeypatch.setattr(parse, "parses", lambda _translator, block, *_: parsed.extend(block) or [])
+    (tmp_path / "text").write_text('"no"\n')
+    assert main(["parse", "run", "--input", str(tmp_path / "text")]) == 0
+    assert parsed == [[printed[0], "no", printed[1]]]
+
+
 @pytest.mark.parametrize("before", [0, 1000])
 def test_a_sentence_that_is_too_long_is_named_by_its_line(given, tmp_path, capfd, before):
     """Also behind the first thousand lines, which are parsed together."""

@@ -64,7 +64,7 @@ def test_no_epoch_and_no_checkpoint_are_refused_before_anything_begins(variable)
         ("MASTER_PORT", "29500x", "a whole number"),
         ("WARMUP_UPDATES", "0", "1 at least"),
         ("MAX_LEN_OWN", "1.5", "a whole number"),
-        ("EVALUATE", "tst", "train, valid or test, or one of several, such as test1"),
+        ("EVALUATE", "tst", "valid or test, or one of several, such as test1"),
         ("DRY_RUN", "yes", "0 or 1"),
         ("VERBOSE", "true", "0 or 1"),
         ("COMET_PYTHON", "/nowhere/python", "there is no such program"),

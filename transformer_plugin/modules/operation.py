@@ -83,10 +83,12 @@ def is_exactly_of(module: nn.Module, *packages: str) -> bool:
 def is_unmodified(part: nn.Module) -> bool:
     """Whether ``part`` consists of torch's and the plugin's own modules, unchanged and without
     hooks: others may depend on all rows of a batch, or store something on ``self``. False with
-    batch normalisation, whose statistics would count idle rows."""
+    batch normalisation, whose statistics would count idle rows, and with ``max_norm`` of an
+    embedding, which would also change the vector of an idle row's token."""
     return all(
         is_exactly_of(module, "torch", "transformer_plugin")
         and not isinstance(module, nn.BatchNorm1d)
+        and getattr(module, "max_norm", None) is None
         for module in part.modules()
     )
 
