@@ -60,9 +60,9 @@ def learn_sentencepiece(words: Counter[str], vocab_size: int, folder: Path) -> N
         if most:  # about as many as there are words
             some = int(most[1]) // 1000 * 100 or 100
             reason += f" A tenth of that, {some}, is a good start (VOCAB_SIZE of an experiment)"
-        if "required_chars" in reason:  # the rest names an option that this command does not have
+        elif "required_chars" in reason:  # the rest names an option that this command does not have
             reason = reason.partition(" Increase")[0]
-            reason += " Each character needs a piece: give more (VOCAB_SIZE of an experiment)"
+            reason += " Each character needs a piece: increase it (VOCAB_SIZE of an experiment)"
         raise BadInput(f"sentencepiece cannot learn --vocab-size {vocab_size}: {reason}") from None
     counted.unlink()
     (folder / MODEL).write_bytes(learnt.getvalue())

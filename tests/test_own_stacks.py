@@ -166,7 +166,8 @@ class Recorder(nn.Sequential):
 
 @pytest.mark.parametrize("kind", [Recorder, nn.BatchNorm1d, nn.Embedding, None])
 def test_a_modified_stack_gets_no_idle_rows(kind, build, batch, monkeypatch):
-    """They counted in the balancing loss of a mixture of experts, and in batch statistics."""
+    """They counted in a mixture of experts' balancing loss and in batch statistics; `max_norm`
+    rescales the vector of a word that is in no sentence."""
     forced = Implementation(lambda weight: True, lambda weight: 128)
     monkeypatch.setattr(row_multiple, "implementations", [forced])
     model, sample = build(), batch([7, 4, 9], [3, 6, 5])["net_input"]

@@ -53,12 +53,10 @@ def read_manifest(corpus: str) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for key in ("addresses", "mirror_folder", "languages", "files"):
             manifest[key]
-        for split in SPLITS:
-            for text in _patterns(manifest["splits"][split]):
-                text.format(language="", role="")
-        for more in manifest.get("variants", {}).values():
-            for text in _patterns(more):
-                text.format(language="", role="")
+        given = [manifest["splits"][split] for split in SPLITS]
+        given += manifest.get("variants", {}).values()
+        for pattern in (each for patterns in given for each in patterns_of(patterns)):
+            pattern.format(language="", role="")
         manifest["files"].items()
         held_out(manifest)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -66,9 +64,11 @@ def read_manifest(corpus: str) -> dict[str, Any]:
     return manifest
 
 
-def _patterns(parts: Any) -> list[str]:
-    """The patterns of a split: none if it is held out of train."""
-    return [parts] if isinstance(parts, str) else [] if isinstance(parts, dict) else list(parts)
+def patterns_of(given: Any) -> list[str]:
+    """The patterns of a split, which may be one or several; none if it is held out of train."""
+    if isinstance(given, dict):
+        return []
+    return [given] if isinstance(given, str) else list(given)
 
 
 def held_out(manifest: dict[str, Any]) -> int | None:
@@ -100,14 +100,13 @@ def parts(
     if variant and variant not in variants:
         known = ", ".join(variants) or "none"
         raise BadInput(f"the corpus has no variant '{variant}'; it has: {known}")
-    more = variants.get(variant or next(iter(variants), ""), [])
+    more = patterns_of(variants.get(variant or next(iter(variants), ""), []))
 
     found: dict[str, list[tuple[Part, Part]]] = {}
     for split in SPLITS:
         if split == "valid" and held_out(manifest):
             continue
-        patterns = manifest["splits"][split]
-        patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+        patterns = patterns_of(manifest["splits"][split])
         if split == "train":
             patterns += more
         found[split] = []

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sources.archives import DAMAGED, whole_tar
+from sources.manifests import patterns_of
 from steps.errors import BadInput
 from text.parallel import SPLITS
 
@@ -28,13 +29,11 @@ def read_treebank(name: str) -> dict[str, Any]:
     try:
         manifest = dict(json.loads(path.read_text(encoding="utf-8")))
         manifest["style"], manifest["train"]
-        for split in SPLITS:
-            if isinstance(manifest.get(split), str):  # one pattern, as in corpora/
-                manifest[split] = [manifest[split]]
+        manifest |= {split: patterns_of(manifest.get(split, [])) for split in SPLITS}
         for split, (every, rest) in manifest.get("hold_out", {}).items():
             if split not in ("valid", "test") or not 0 <= rest < every:
                 raise ValueError(f"hold_out of {split}: [{every}, {rest}]")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadInput(f"{path}: expected JSON with style, train, valid, test: {error}") from None
     return manifest
 

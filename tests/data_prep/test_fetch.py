@@ -65,14 +65,9 @@ def refused_fetch(refused, tmp_path):
 @pytest.mark.parametrize("as_address", [False, True])
 def test_a_mirror_folder_or_address_gives_the_text(step, corpus, tmp_path, as_address):
     mirror = tmp_path / "mirror"
-    result = step(
-        "fetch",
-        corpus(),
-        "--output",
-        tmp_path / "run/raw",
-        *PAIR,
-        DATA_MIRROR=mirror.as_uri() if as_address else str(mirror),
-    )
+    address = mirror.as_uri() if as_address else str(mirror)
+    words = ("fetch", corpus(), "--output", tmp_path / "run/raw", *PAIR)
+    result = step(*words, DATA_MIRROR=address)
     assert result.returncode == 0, result.stderr
     assert files_of(tmp_path / "run/raw") == {name: text.encode() for name, text in LINES.items()}
     assert not leftovers(tmp_path)
@@ -86,14 +81,8 @@ def test_a_relative_mirror_is_relative_to_where_one_stands(step, corpus, tmp_pat
 
 def test_the_second_address_serves_when_the_first_does_not(step, corpus, tmp_path):
     addresses = ((tmp_path / "nowhere").as_uri() + "/", (tmp_path / "mirror/small").as_uri() + "/")
-    result = step(
-        "fetch",
-        corpus(addresses=addresses),
-        "--output",
-        tmp_path / "run/raw",
-        *PAIR,
-        DATA_MIRROR="",
-    )
+    words = ("fetch", corpus(addresses=addresses), "--output", tmp_path / "run/raw", *PAIR)
+    result = step(*words, DATA_MIRROR="")
     assert result.returncode == 0, result.stderr
     assert files_of(tmp_path / "run/raw").keys() == LINES.keys()
 
@@ -230,6 +219,15 @@ def test_a_wrong_field_of_a_manifest_is_refused(refused_fetch, corpus, tmp_path,
     (tmp_path / "odd.json").write_text(json.dumps(manifest | fields))
     message = refused_fetch(tmp_path / "odd.json")
     assert "odd.json is not a manifest: " in message and "Traceback" not in message
+
+
+def test_a_variant_may_be_one_pattern(step, corpus, tmp_path):
+    manifest = json.loads(corpus().read_text()) | {"variants": {"more": "valid.{language}.gz"}}
+    (tmp_path / "small.json").write_text(json.dumps(manifest))
+    words = ("fetch", tmp_path / "small.json", "--output", "raw", *PAIR)
+    assert step(*words, DATA_MIRROR="mirror").returncode == 0
+    found = (tmp_path / "raw/train.en").read_text(encoding="utf-8")
+    assert found == LINES["train.en"] + LINES["valid.en"]
 
 
 def test_the_manifest_of_multi30k_is_whole():

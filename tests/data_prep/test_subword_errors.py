@@ -72,7 +72,7 @@ def test_misaligned_text_is_refused(refused, step, clean_text, tmp_path):
     ("size", "said", "end"),
     [
         (90_000, "Please set it to a value <= ", "is a good start (VOCAB_SIZE of an experiment)"),
-        (5, "required_chars", "needs a piece: give more (VOCAB_SIZE of an experiment)"),
+        (5, "required_chars", "needs a piece: increase it (VOCAB_SIZE of an experiment)"),
     ],
 )
 def test_a_vocabulary_that_does_not_fit_is_explained(step, clean_text, tmp_path, size, said, end):

@@ -142,6 +142,7 @@ def test_sentences_of_masked_words_are_left_out(wsj, step, tmp_path):
     ({"hold_out": {"valid": [0, 0]}}, "hold_out of valid: [0, 0]"),
     ({"hold_out": {"test": [4, 4]}}, "hold_out of test: [4, 4]"),
     ({"hold_out": {"dev": [16, 15]}}, "hold_out of dev: [16, 15]"),
+    ({"hold_out": ["valid"]}, "expected JSON with style, train, valid, test: "),
 ])  # fmt: skip
 def test_a_wrong_manifest_is_named(wsj, refused, tmp_path, fields, said):
     manifest = {"style": "penn", "train": ["0?/*.mrg"], "valid": ["22/*"], "test": ["23/*"]}

@@ -9,12 +9,10 @@ def test_a_signal_between_two_commands_is_told(tmp_path):
     """The first one ends without an error, as if the signal had come after it."""
     scripts = ("trap 'kill %1; exit 0' TERM; sleep 9 & echo begins; wait", "echo two")
     stages = [["prepare", "--prepares", "--", "bash", "-c", script] for script in scripts]
-    folders = ["--run", tmp_path, "--data", tmp_path, "--node-rank", "0"]
+    words = [word for stage in stages for word in (str(len(stage)), *stage)]
+    names = ["--script", "x", "--experiment", "x", "--run", tmp_path, "--data", tmp_path]
     process = subprocess.Popen(
-        [
-            *("transformer-plugin", "recipe", "run", "--script", "x", "--experiment", "x"),
-            *(*folders, *(word for stage in stages for word in (str(len(stage)), *stage))),
-        ],
+        ["transformer-plugin", "recipe", "run", *names, "--node-rank", "0", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

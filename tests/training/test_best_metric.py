@@ -34,13 +34,3 @@ def test_after_a_validation_without_it_the_run_is_saved(toy, tmp_path):
     done = train(toy, tmp_path, "ppl", "--max-update", 3)
     assert "@ 2 updates)" in done.stderr + done.stdout
     assert (tmp_path / "checkpoint_best.pt").exists()
-
-
-@pytest.mark.parametrize("flags", [[], ["--disable-validation"]])
-def test_the_last_epoch_is_saved_whatever_the_interval(toy, tmp_path, flags):
-    numbers = ("--max-update", 0, "--max-tokens", 4000, "--max-epoch", 3, "--save-interval", 2)
-    train(toy, tmp_path, "loss", *numbers, *flags)
-    saved = torch.load(tmp_path / "checkpoint_last.pt", weights_only=False)
-    assert saved["extra_state"]["train_iterator"]["epoch"] == 4
-    assert (saved["extra_state"]["val_loss"] is None) == bool(flags)
-    assert (tmp_path / "checkpoint_best.pt").exists() != bool(flags)

@@ -11,13 +11,15 @@ from typing import Any
 
 from fairseq import checkpoint_utils
 
+from .collectives import wait_for_all
+
 _SCORES = ("bleu", "chrf")  # the higher the better; --eval-bleu logs them
 
 
 def refusing_wrong_metrics(validate_and_save: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps the function that fairseq calls after each update. Metrics that it logs only with other
-    options are refused after the first one, others when a validation has not logged them, after a
-    checkpoint is saved.
+    """Wraps the function that fairseq calls after each update. BLEU and chrF without the options
+    that they need are refused after the first update. Another metric is refused once a validation
+    has not logged it; by then, there is work to save.
 
     Raises:
         SystemExit: from the function that it returns.
@@ -41,9 +43,10 @@ def refusing_wrong_metrics(validate_and_save: Callable[..., Any]) -> Callable[..
             if error.args != (metric,):
                 raise
             checkpoint_utils.save_checkpoint(checkpoint, trainer, epoch_itr, None)
+            wait_for_all(trainer.device)  # a launcher may end all processes soon after the first
             raise SystemExit(
-                f"--best-checkpoint-metric {metric}: validation logs no such value; the log has the"
-                " names of those that it does. What was trained is saved"
+                f"--best-checkpoint-metric {metric}: validation logs no such value; the log shows"
+                " those that it does"
             ) from None
 
     return wrapper

@@ -2,7 +2,8 @@
 
 If an interval and an epoch end with the same update, fairseq writes only the epoch's checkpoint, or
 none with ``--no-epoch-checkpoints``. The average of the last N intervals would miss that update. If
-``--max-epoch`` is no multiple of ``--save-interval``, fairseq loses the epochs after the last save.
+``--max-epoch`` is not a multiple of ``--save-interval``, fairseq loses the epochs after the last
+save.
 """
 
 from __future__ import annotations

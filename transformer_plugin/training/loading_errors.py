@@ -23,7 +23,7 @@ def explained(filename: str, trainer: Trainer) -> Iterator[None]:
     """Context in which fairseq's trainer loads a checkpoint; every exception gets a message of one
     line. If there is no file, as in a new run, exceptions have other causes and are left alone."""
     if not Path(filename).is_file():
-        _check_is_new(filename, trainer.cfg.checkpoint)
+        _check_missing(filename, trainer.cfg.checkpoint)
         yield
         return
     try:
@@ -47,13 +47,13 @@ def explained(filename: str, trainer: Trainer) -> Iterator[None]:
             raise
 
 
-def _check_is_new(filename: str, settings: Any) -> None:
+def _check_missing(filename: str, settings: Any) -> None:
     """Refuses a ``--restore-file`` that does not exist, unless it is the last checkpoint of the run
     itself. fairseq would start anew, and replace what the run has saved."""
     last = Path(settings.save_dir, "checkpoint_last.pt")
     if settings.restore_file != last.name and Path(filename).resolve() != last.resolve():
         raise CheckpointError(
-            f"{filename}: no such file; a relative --restore-file is searched in the working"
+            f"{filename}: no such file; a relative --restore-file is looked up in the working"
             " directory, not in --save-dir"
         )
 

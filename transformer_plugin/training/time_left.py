@@ -38,9 +38,12 @@ class TimeLeft:
     @classmethod
     def within(cls, limits: Any) -> TimeLeft:
         """The time left within the limits of fairseq's section ``optimization``."""
-        updates, epochs, hours = limits.max_update, limits.max_epoch, limits.stop_time_hours
-        numbers = updates or 0, epochs or 0
-        return cls(*numbers, update_freq=limits.update_freq, max_hours=hours or 0)
+        return cls(
+            limits.max_update or 0,
+            limits.max_epoch or 0,
+            update_freq=limits.update_freq,
+            max_hours=limits.stop_time_hours or 0,
+        )
 
     def hours(self, update: int, trained: float = 0.0) -> float | None:
         """The estimate after ``update``; None after the first update, and without any limit.

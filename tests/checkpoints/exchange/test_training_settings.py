@@ -66,6 +66,12 @@ def test_flags_say_several_learning_rates():
     assert flags[flags.index("--d-model") + 1] == "64"
 
 
+def test_a_schedule_of_an_unknown_user_dir_keeps_what_all_have():
+    mine = {"_name": "mine", "warmup_updates": 7, "lr": [0.1]}
+    flags = resume_flags({"model": {"d_model": 64}, "lr_scheduler": mine}, "plugin")
+    assert flags[-6:] == ["--lr-scheduler", "mine", "--warmup-updates", "7", "--lr", "0.1"]
+
+
 @pytest.mark.parametrize("schedule", [
     {"_name": "polynomial_decay", "total_num_update": 900.0, "end_learning_rate": 1e-5},
     {"_name": "cosine", "max_update": 700, "min_lr": 1e-4, "t_mult": 2.0, "warmup_init_lr": 1e-7},

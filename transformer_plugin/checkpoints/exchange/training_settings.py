@@ -30,6 +30,7 @@ _NAMES = ("criterion_name", "optimizer_name")
 _AS_TUPLE = str.maketrans("[]", "()")
 _SECTIONS = ("criterion", "optimizer", "lr_scheduler")
 _ELSEWHERE = {"lr", "d_model"}  # options of these sections that have another place in the command
+_COMMON = {"label_smoothing", "adam_betas", "adam_eps", "weight_decay", "warmup_updates"}
 
 
 def training_sections(cfg: dict[str, Any], to: str) -> dict[str, Section]:
@@ -86,8 +87,8 @@ def resume_flags(cfg: dict[str, Any], to: str) -> list[str]:
         if "_name" not in chosen:
             continue
         flags += _flag(kind, chosen["_name"])
-        declared = declared_options(kind, chosen["_name"])
-        for name in sorted(declared.names - _ELSEWHERE if declared else ()):
+        declared = declared_options(kind, chosen["_name"])  # None of another --user-dir's
+        for name in sorted(declared.names - _ELSEWHERE if declared else _COMMON):
             flags += _flag(name, chosen.get(name))
         if kind == "lr_scheduler":
             rates = chosen.get("lr") or []  # one, or one for each epoch
