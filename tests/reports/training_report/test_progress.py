@@ -45,6 +45,15 @@ def test_without_settings_the_length_is_not_known():
     assert output.getvalue().endswith("  [time left not known]\n")
 
 
+@pytest.mark.parametrize("limits", ["'max_update': 1000, ", ""])
+def test_the_time_left_ends_with_stop_time_hours(limits):
+    settings = LINES[1].replace("'max_update': 1000", limits + "'stop_time_hours': 0.1")
+    point = LINES[3].replace("lr=0.001", "lr=0.001, hours_left=0.02")
+    output = io.StringIO()
+    show([LINES[0], settings, LINES[2], point], output, terminal=False)
+    assert output.getvalue().endswith("  [0:01:12 left]\n")
+
+
 def read_all(terminal):
     """What was written to a pseudo-terminal whose other end is closed."""
     parts = []

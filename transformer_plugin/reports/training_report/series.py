@@ -133,12 +133,18 @@ class TrainingLog:
 
     def seconds_left(self) -> float | None:
         """An estimate from the speed of the last points, with the same share of validation and
-        saving as before; None if the run has ended, or its length or speed is not known."""
-        speeds = [ups for ups in self.train["ups"].values[-10:] if ups > 0]
-        if self.ended or self.total_updates is None or not speeds:
+        saving as before, and at most what the log says with ``--stop-time-hours``; None if the run
+        has ended, or its length or speed is not known."""
+        if self.ended:
             return None
-        update = sum(1 / ups for ups in speeds) / len(speeds) * self.phases.overhead
-        return max(0, self.total_updates - self.updates) * update
+        left = []
+        speeds = [ups for ups in self.train["ups"].values[-10:] if ups > 0]
+        if self.total_updates is not None and speeds:
+            update = sum(1 / ups for ups in speeds) / len(speeds) * self.phases.overhead
+            left.append(max(0, self.total_updates - self.updates) * update)
+        if (self.settings or {}).get("optimization", {}).get("stop_time_hours"):
+            left += [3600 * hours for hours in self.train["hours_left"].values[-1:]]
+        return min(left, default=None)
 
     def take(self, entry: Entry) -> None:
         """Processes the next entry."""
