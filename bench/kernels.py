@@ -20,6 +20,7 @@ from pathlib import Path
 
 import torch
 import version_worker
+from results import gpu_is_missing
 from training_data import write_synthetic
 
 from transformer_plugin.files import atomic_write
@@ -38,7 +39,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--path", help="a checkpoint: measure a search with it")
     parser.add_argument("--data-bin", help="of the search")
     parser.add_argument("--beam", type=int, default=4)
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--only", nargs="*", help="parts of names of kernels")
     parser.add_argument(
         "--cpu-time", action="store_true", help="measure CPU time, for a machine that others use"
@@ -73,6 +74,8 @@ def measure(run: Callable[[], None], clock: Callable[[], float]) -> float:
 def main() -> None:
     """Measures, and prints a row for each kernel."""
     args = parse_arguments()
+    if gpu_is_missing(args.device):
+        return
     warnings.simplefilter("ignore")
     logging.disable(logging.INFO)
     clock = time.process_time if args.cpu_time else time.perf_counter
@@ -92,7 +95,8 @@ def main() -> None:
                     without = measure(run, clock)
                 seconds[name].append((without, measure(run, clock)))
     what = f"search, beam {args.beam}" if args.path else args.arch
-    print(f"{what} {args.precision}, {torch.get_num_threads()} threads; times longer without:")
+    device = args.device if args.device == "cuda" else f"{torch.get_num_threads()} threads"
+    print(f"{what} {args.precision}, {device}; times longer without:")
     rows = []
     for name, pairs in seconds.items():
         shortest = min(without for without, _ in pairs) / min(full for _, full in pairs)

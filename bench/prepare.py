@@ -65,13 +65,14 @@ def write_text(prefix: Path, pairs: int, folder: Path) -> None:
                 file.writelines(f"{line}\n" for line in islice(source, count))
 
 
-def ours(raw: Path, output: Path, subwords: str) -> list[Step]:
-    """The steps of recipes/prepare.sh."""
-    python, side = shlex.quote(sys.executable), f"--source {SOURCE} --target {TARGET}"
+def ours(raw: str, output: str, subwords: str) -> list[Step]:
+    """The steps of recipes/prepare.sh; the folders are words of a shell."""
+    python, data_prep = shlex.quote(sys.executable), shlex.quote(f"{REPO}/data-prep")
+    side = f"--source {SOURCE} --target {TARGET}"
     splits = " ".join(f"--{split} {raw}/{split}" for split in ("train", "valid", "test"))
     moses = "--moses --max-length 80 --max-ratio 9" if subwords == "moses-bpe" else ""
     return [
-        (name, f"{python} {REPO}/data-prep/{name}.py {flags} {side}")
+        (name, f"{python} {data_prep}/{name}.py {flags} {side}")
         for name, flags in (
             ("fetch", f"{splits} --output {output}/raw"),
             ("clean", f"--input {output}/raw --output {output}/clean {moses}"),
@@ -88,8 +89,8 @@ def ours(raw: Path, output: Path, subwords: str) -> list[Step]:
     ]
 
 
-def stock(raw: Path, output: Path, _: str) -> list[Step]:
-    """The literature's steps, with two processes if the tool supports it."""
+def stock(raw: str, output: str, _: str) -> list[Step]:
+    """The literature's steps, with two processes if the tool supports it; see ``ours``."""
     python = shlex.quote(sys.executable)
     texts = [
         (split, language) for split in ("train", "valid", "test") for language in (SOURCE, TARGET)
@@ -150,7 +151,7 @@ def timed(steps: list[Step], output: Path) -> tuple[dict[str, float], int]:
     return seconds, peak
 
 
-SYSTEMS: dict[str, Callable[[Path, Path, str], list[Step]]] = {"stock": stock, "plugin": ours}
+SYSTEMS: dict[str, Callable[[str, str, str], list[Step]]] = {"stock": stock, "plugin": ours}
 
 
 def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -164,7 +165,8 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
             for name in args.systems:
                 print(f"round {number + 1} of {args.rounds}: {name}", file=sys.stderr)
                 output = Path(scratch) / f"{name}-{number}"
-                runs[name].append(timed(SYSTEMS[name](raw, output, args.subwords), output))
+                words = shlex.quote(str(raw)), shlex.quote(str(output))
+                runs[name].append(timed(SYSTEMS[name](*words, args.subwords), output))
     totals = {
         name: median(sum(seconds.values()) for seconds, _ in found) for name, found in runs.items()
     }

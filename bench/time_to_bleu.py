@@ -121,6 +121,11 @@ def main() -> None:
     train(args, folder)
     hypotheses = translate(args, folder)
     references = read_lines(args.reference)
+    if len(references) != len(hypotheses):
+        sys.exit(
+            f"{args.reference}: {len(references):,} lines, but the test set of {args.data_bin} has"
+            f" {len(hypotheses):,} sentences: give the reference of that test set"
+        )
     metric = sacrebleu.BLEU()
     score = metric.corpus_score(hypotheses, [references])
     updates = read_log(folder / "train.log").updates

@@ -13,11 +13,12 @@ from steps.errors import BadInput, exit_cleanly
 from toy.contrast import mistakes
 from toy.corpus import SEED, SIZES, new_sentences
 from transformer_plugin.files import atomic_write
+from transformer_plugin.translation.contrastive_pairs import COLUMNS
 
 
 def table(seed: int, sentences: int) -> str:
     """The pairs of the first sentences of the corpus, which are its test set."""
-    lines = ["source\tright\twrong\tcategory\tdistance\n"]
+    lines = ["\t".join(COLUMNS) + "\n"]
     for sentence, english, german in islice(new_sentences(seed), sentences):
         for found in mistakes(sentence):
             distance = "" if found.distance is None else found.distance

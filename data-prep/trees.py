@@ -48,11 +48,11 @@ def trees_of(paths: list[Path], style: str, split: str) -> list[Tree]:
                 raise BadInput(f"{path}:{line}: {error}") from None
             trees.append(tree)
     left_out = f"; {without_words:,} without words skipped" if without_words else ""
-    left_out += f"; {masked:,} of masked words skipped" if masked else ""
+    left_out += f"; {masked:,} with masked words skipped" if masked else ""
     print(f"[raw] {split}: {len(trees):,} sentences of {len(paths):,} files{left_out}",
           file=sys.stderr)  # fmt: skip
     if not trees:
-        raise BadInput(f"{paths[0]} and the others of {split} have no trees with words")
+        raise BadInput(f"{paths[0]} and the other {split} files have no trees with words")
     return trees
 
 
@@ -88,7 +88,7 @@ def write_splits(
             write_gold(trees, folder / f"{split}.trees")
         elif substitutions:
             trees = with_substitutions(trees, substitutions)
-            print(f"[raw] train: {len(trees):,} sentences with those of substituted constituents",
+            print(f"[raw] train: {len(trees):,} sentences with the substituted variants",
                   file=sys.stderr)  # fmt: skip
         write_trees(trees, folder / f"{split}.{source}", folder / f"{split}.{target}")
 

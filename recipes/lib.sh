@@ -184,7 +184,7 @@ positive() {
     local name
     whole_numbers "$@"
     for name in "$@"; do
-        ((${!name})) || die "$name is 0: expected 1 at least"
+        ((${!name})) || die "$name is 0: expected at least 1"
     done
 }
 

@@ -31,7 +31,7 @@ whole_numbers NODES NODE_RANK ${GPUS:+GPUS}
 positive MASTER_PORT
 find_gpus
 : "${GPUS:=$((gpus ? gpus : 1))}"
-((GPUS && NODES)) || die "GPUS is $GPUS and NODES is $NODES: expected 1 at least"
+((GPUS && NODES)) || die "GPUS is $GPUS and NODES is $NODES: expected at least 1"
 ((NODE_RANK < NODES)) || die "NODE_RANK is $NODE_RANK and NODES is $NODES: ranks count from 0"
 ((gpus == 0 || GPUS <= gpus)) || die "GPUS is $GPUS, but this machine has $gpus"
 ((gpus)) || device_flags+=(--cpu)

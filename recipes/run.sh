@@ -59,7 +59,7 @@ if [[ -n $SEEDS && -z ${SEED:-} ]]; then
     seeds=($SEEDS)  # words, also on several lines
     ((${#seeds[@]})) || die "SEEDS is '$SEEDS': expected whole numbers, as in SEEDS='1 2 3'"
     twice=$(printf '%s\n' "${seeds[@]}" | sort | uniq -d | head -n 1)
-    [[ -z $twice ]] || die "SEEDS is '${seeds[*]}': $twice is there twice, which would be one run"
+    [[ -z $twice ]] || die "SEEDS is '${seeds[*]}': seed $twice appears twice"
     for seed in "${seeds[@]}"; do
         whole_numbers seed
         stage "seed$seed" --env "SEED=$seed" -- "$REPO/recipes/run.sh" "$experiment" \

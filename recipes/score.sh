@@ -20,7 +20,7 @@ fi
 prepared=0 report=$DATA_DIR/clean/report.json
 ! grep -qs '"lowercase": true' "$report" || prepared=1
 [[ ! -e $report || $prepared == "$LOWERCASE" || " ${PLAN[*]-} " == *" prepare "* ]] ||
-    die "LOWERCASE is $LOWERCASE, but $DATA_DIR was prepared with LOWERCASE=$prepared: give that"
+    die "LOWERCASE is $LOWERCASE, but $DATA_DIR was prepared with LOWERCASE=$prepared: set the same"
 
 held_out=0  # 1: the set is a part of the corpus's train
 [[ ! -e $DATA_DIR/clean/$EVALUATE.raw.$TARGET ]] || held_out=1

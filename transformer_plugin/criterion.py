@@ -19,6 +19,7 @@ from omegaconf import II
 from torch import Tensor
 
 from .command_line import add_options
+from .config import VaswaniConfig
 from .decoder import VaswaniDecoder
 from .model import VaswaniTransformer
 from .modules.label_smoothing import num_correct, smoothed_cross_entropy, smoothed_loss
@@ -31,7 +32,7 @@ class VaswaniCrossEntropyConfig(FairseqDataclass):
     """Options of the loss."""
 
     label_smoothing: float = field(
-        default=II("oc.select:model.label_smoothing,0.1"),  # a column of Table 3
+        default=II(f"oc.select:model.label_smoothing,{VaswaniConfig.label_smoothing}"),  # Table 3
         metadata={"help": "epsilon_ls, mass taken from the gold class (5.4)"},
     )
     peak_tflops: Optional[float] = field(

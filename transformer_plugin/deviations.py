@@ -85,7 +85,7 @@ def training_deviations(cfg: Any) -> list[str]:
         cfg: the whole configuration of ``fairseq-train``.
     """
     arch = str(cfg.model._name)
-    smoothing = _papers(arch).get("label_smoothing", 0.1)
+    smoothing = _papers(arch).get("label_smoothing", VaswaniConfig.label_smoothing)
     expected = {
         **_TRAINING,
         "criterion.label_smoothing": (smoothing,),

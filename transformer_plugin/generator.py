@@ -28,7 +28,7 @@ from .search.thread_pool import (
 )
 from .search.tree_scorer import TreeScorer
 from .search_extras import Extras
-from .search_options import MAX_LEN_B
+from .search_options import MAX_LEN_B, MAX_LEN_OWN
 from .word_alignment import add_alignments, check_unknown_words
 
 # Source tokens times hypotheses in a batch: enough for efficient matrix products in each step.
@@ -64,7 +64,7 @@ class VaswaniGenerator(nn.Module):
         max_len_a: float = -1.0,
         max_len_b: int = MAX_LEN_B,
         temperature: float = 1.0,
-        max_len_own: int = 50,
+        max_len_own: int = MAX_LEN_OWN,
         extras: Extras | None = None,
     ) -> None:
         super().__init__()
@@ -101,6 +101,7 @@ class VaswaniGenerator(nn.Module):
 
         Raises:
             Refusal: ``--min-len`` is above the longest length, or the scores are NaN.
+            ValueError: there are constraints.
         """
         if constraints is not None:
             raise ValueError("constraints need fairseq's own search: use --constraints")
@@ -140,8 +141,8 @@ class VaswaniGenerator(nn.Module):
                 results[i] = hypotheses
         if not all(results) and self.extras.tree_tokens is None:  # a prefix may allow no tree
             raise Refusal(
-                "no translation: the model's scores are NaN. Its weights are, or half precision"
-                " overflows: decode in fp32"
+                "no translation: the model's scores are NaN, because its weights are NaN or half"
+                " precision overflows: decode in fp32"
             )
         forms = [[_fairseq_form(h) for h in hypotheses] for hypotheses in results]
         if self.extras.alignment:

@@ -26,5 +26,5 @@ def check_languages(name: str, trained: Mapping[str, Any] | None, source: str, t
         right = "-s {source_lang} -t {target_lang}".format_map(known)
         raise CheckpointError(
             f"{name}: trained to translate {' to '.join(known.values())}, not {source} to {target}:"
-            f" give {right}, and data of this direction"
+            f" give {right}, and data for that direction"
         )

@@ -227,7 +227,7 @@ def _check_stored(model: nn.Module, state: dict[str, Any], *_: Any) -> None:
         symbols = [len(tensors[name]) for tensors in (state, own) if name in tensors]
         if len(set(symbols)) == 2:
             raise Refusal(
-                f"the checkpoint's {side} knows {symbols[0]} symbols, the dictionary of the data"
+                f"the checkpoint's {side} has {symbols[0]} symbols, the dictionary of the data"
                 f" {symbols[1]}: use the checkpoint with the data it was trained on"
             )
 

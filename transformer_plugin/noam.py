@@ -57,7 +57,7 @@ class NoamSchedule(FairseqLRScheduler):
         self.step_update(0)
 
     def step_update(self, num_updates: int) -> float:
-        """The learning rate after ``num_updates`` updates."""
+        """Sets and returns the learning rate of the update after ``num_updates`` updates."""
         rate = learning_rate(num_updates + 1, self.d_model, self.cfg.warmup_updates)
         self.lr = self.factor * rate
         self.optimizer.set_lr(self.lr)

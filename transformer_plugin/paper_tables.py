@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 GPUS = 8  # P100, section 5.2
-BATCH_PAIRS = 25_000  # source tokens, and as many target tokens, per update; section 5.1
+BATCH_TOKENS = 25_000  # of each side, per update; section 5.1
 VOCABULARY = {"EN-DE": 37_000, "EN-FR": 32_000}  # section 5.1
 
 

@@ -16,15 +16,16 @@ from .search.next_tokens import Rules
 from .search.sampling import Sampling
 
 # Section 6.1. A negative --max-len-a means the paper's limit: the length of each source sentence
-# plus --max-len-own, 50.
+# plus --max-len-own.
+MAX_LEN_OWN = 50
 MAX_LEN_B = 200  # fairseq's default
-PAPER_DECODING = {"beam": 4, "lenpen": 0.6, "max_len_a": -1.0, "max_len_b": MAX_LEN_B}
+BEAM, LENPEN = 4, 0.6
+PAPER_DECODING = {"beam": BEAM, "lenpen": LENPEN, "max_len_a": -1.0, "max_len_b": MAX_LEN_B}
 PAPER_RULES = {"length_penalty": "gnmt", "stop_rule": "bound"}
-OWN_LENGTH = "source + 50"
 PAPER_SEARCH = {
-    **{name: PAPER_DECODING[name] for name in ("beam", "lenpen")},
+    **{"beam": BEAM, "lenpen": LENPEN},
     **PAPER_RULES,
-    "longest": OWN_LENGTH,
+    "longest": f"source + {MAX_LEN_OWN}",
     "min_len": 1,
     "unnormalized": False,
     "temperature": 1.0,

@@ -22,7 +22,13 @@ from .length_limits import LengthLimits
 from .model import ANY_LENGTH, VaswaniTransformer, shape_in_words
 from .pair_dataset import PairBatches
 from .refusal import Refusal
-from .search_extras import check_before_loading, check_stock, extras_of, with_language_model
+from .search_extras import (
+    by_rows,
+    check_before_loading,
+    check_stock,
+    extras_of,
+    with_language_model,
+)
 from .search_options import (
     PAPER_DECODING,
     PAPER_RULES,
@@ -175,8 +181,10 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries, LengthLimits
         if len(own) < len(models):
             reasons.append("a model that is not the plugin's")
         if reasons:
+            self._prepare_stock_search(args, options, reasons)
             rest = seq_gen_cls, extra, prefix_allowed_tokens_fn
-            return self._build_stock_generator(models, args, options, reasons, *rest)
+            generator = super().build_generator(models, args, *rest)
+            return by_rows(generator) if "diverse_beam_groups" in reasons else generator
         chosen = {name: self._rule(name) for name in PAPER_RULES}
         rules = rules_of(options, chosen, self.target_dictionary)
         self._log_search(options, chosen | {"stop_rule": rules.stop_rule})
@@ -225,14 +233,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries, LengthLimits
         found = {**PAPER_SEARCH, **options, **rules, **rest}
         _log_deviations("search ", decoding_deviations(found, PAPER_SEARCH))
 
-    def _build_stock_generator(
-        self,
-        models: Sequence[nn.Module],
-        args: Any,
-        options: dict[str, Any],
-        reasons: list[str],
-        *rest: Any,
-    ) -> nn.Module:
+    def _prepare_stock_search(self, args: Any, options: dict[str, Any], reasons: list[str]) -> None:
         check_stock(options, self.cfg.only_trees, reasons[0])
         # Deviation: options that the plugin's search lacks use fairseq's search and its rules.
         logger.info(
@@ -243,7 +244,6 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries, LengthLimits
             options |= {"max_len_a": 1, "max_len_b": self.cfg.max_len_own}
         args.max_len_a, args.max_len_b = options["max_len_a"], options["max_len_b"]
         self._log_search(options, {"length_penalty": "fairseq", "stop_rule": "first-finished"})
-        return super().build_generator(models, args, *rest)
 
 
 def _log_deviations(what: str, found: list[str]) -> None:

@@ -7,18 +7,17 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks.translation import TranslationConfig
 from omegaconf import II
 
+from .config import Fidelity
 from .decode_precision import PRECISIONS
-from .fidelity import FIDELITIES
 from .modules.length_penalty import LENGTH_PENALTIES
+from .search_options import MAX_LEN_OWN
 
 if TYPE_CHECKING:  # fairseq reads the choices of an option from its type
-    Fidelity = str
     LengthPenalty = str
     StopRule = str
     DecodePrecision = str
     OnDivergence = str
 else:
-    Fidelity = ChoiceEnum(list(FIDELITIES))
     LengthPenalty = ChoiceEnum(list(LENGTH_PENALTIES))
     StopRule = ChoiceEnum(["bound", "first-finished"])
     DecodePrecision = ChoiceEnum(list(PRECISIONS))
@@ -52,7 +51,7 @@ class VaswaniTranslationConfig(TranslationConfig):
         },
     )
     max_len_own: int = field(
-        default=50,
+        default=MAX_LEN_OWN,
         metadata={
             "help": "maximum length of a hypothesis beyond that of its own source (50 in 6.1, 300"
             " for parsing in 6.3), unless --max-len-a is set"

@@ -1,6 +1,7 @@
 """bench/prepare.py, run as its users run it, on very little text."""
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -16,24 +17,24 @@ KEYS = {
 }
 
 
-def bench(*options):
+def bench(*options, **variables):
     return subprocess.run(
         [sys.executable, str(BENCH / "prepare.py"), *map(str, options)],
-        capture_output=True, text=True, check=False, timeout=200,
+        capture_output=True, text=True, check=False, timeout=200, env=os.environ | variables,
     )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
     """The rows of one run over a text that comes round more than once."""
-    folder = tmp_path_factory.mktemp("bench")
+    folder = tmp_path_factory.mktemp("bench in words")
     chance = random.Random(1)
     letters = "abcdefghijklmnopqrstuvwxyz" * 40
     for language in ("en", "fr"):
         lines = ("".join(chance.sample(letters + " " * 150, 80)) for _ in range(3000))
         (folder / f"text.{language}").write_text("".join(f"{line}\n" for line in lines))
     done = bench("--pairs", 8000, "--text", folder / "text", "--json", folder / "rows.json",
-                 "--systems", "plugin")  # fmt: skip
+                 "--systems", "plugin", TMPDIR=str(folder))  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "plugin" in done.stdout
     return json.loads((folder / "rows.json").read_text())

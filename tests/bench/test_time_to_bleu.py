@@ -22,6 +22,20 @@ def test_both_train_on_one_gpu(monkeypatch, tmp_path):
         assert words[words.index("--distributed-world-size") + 1] == 1
 
 
+def test_a_reference_of_another_set_is_refused(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(REPO / "bench"))
+    import time_to_bleu
+
+    monkeypatch.setattr(time_to_bleu, "train", lambda *_: None)
+    monkeypatch.setattr(time_to_bleu, "translate", lambda *_: ["a b c d"] * 3)
+    (tmp_path / "reference").write_text("a b c d\n" * 2)
+    words = ["plugin", "--minutes", "8", "--work", str(tmp_path / "work"), "--device", "cpu"]
+    words += ["--data-bin", str(tmp_path), "--reference", str(tmp_path / "reference")]
+    monkeypatch.setattr(sys, "argv", ["time_to_bleu.py", *words])
+    with pytest.raises(SystemExit, match="reference: 2 lines, but the test set of .* has 3"):
+        time_to_bleu.main()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("system", ["plugin", "stock"])
 def test_more_minutes_go_on(toy, tmp_path, system):

@@ -211,3 +211,11 @@ def test_the_last_none_are_not_all(tmp_path, capsys, number):
     assert main(["average", *map(str, words)]) == 2
     assert "--last N (at least 1) needs --checkpoints DIR" in capsys.readouterr().err
     assert not (tmp_path / "averaged.pt").exists()
+
+
+def test_an_average_holds_no_moving_averages(tmp_path):
+    weights = {"w": torch.zeros(4)}
+    extra = {"ema": {"w": torch.ones(4)}, "ema_fp32_params": {"w": torch.ones(4)}, "x": 1}
+    torch.save({"model": weights, "extra_state": extra}, tmp_path / "1.pt")
+    for ema in (False, True):
+        assert average([tmp_path / "1.pt"], ema)["extra_state"].keys() == {"x", "averaged"}

@@ -179,3 +179,15 @@ def test_a_run_that_saves_both_kinds_may_average_either(tmp_path, caplog):
     write(tmp_path, "checkpoint_last.pt", 33, **both)
     assert names(tmp_path, 1, "epochs") == ["checkpoint1.pt"]
     assert "up to checkpoint1.pt, of update 20: the run has gone on to update 33" in caplog.text
+
+
+def test_a_run_that_was_resumed_has_the_updates_of_its_last_entry(tmp_path):
+    """fairseq adds an entry to the history whenever training resumes."""
+    for name, updates, before in (("checkpoint_1_10.pt", 10, []), ("checkpoint_2_20.pt", 20, [10]),
+                                  ("checkpoint_9_15.pt", 30, [10, 20])):  # fmt: skip
+        history = [{"num_updates": n} for n in (*before, updates)]
+        state = {"model": {"count": torch.tensor(updates)}, "optimizer_history": history}
+        torch.save(state, tmp_path / name)
+    found = last_checkpoints(tmp_path, 2, "updates")
+    assert [path.name for path in found] == ["checkpoint_2_20.pt", "checkpoint_9_15.pt"]
+    assert average(found[::-1])["model"]["count"] == 30

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from corpus_files import PAIR, leftovers
 
+from text.cleaning import Limits, Normalisation, clean_block
 from text.duplicates import DigestSet
 
 GOOD = ("A good sentence here .", "Ein guter Satz hier .")
@@ -210,3 +211,21 @@ def test_a_bad_line_far_below_is_named_by_its_number(step, write_corpus, tmp_pat
     result = step("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR)
     assert result.returncode == 2
     assert f"{raw / 'valid.de'}, line 20000: not valid UTF-8 at byte 8" in result.stderr
+
+
+def test_another_translation_of_a_source_is_no_duplicate(clean, write_corpus):
+    """As in corpora with several references; nor another source of a target."""
+    pairs = [("hello .", "hallo ."), ("hello .", "guten Tag ."), ("hi .", "hallo ."),
+             ("hello .", "hallo .")]  # fmt: skip
+    english, german = zip(*pairs, strict=True)
+    _, lines = clean(write_corpus("raw", train_en=english, train_de=german), "--max-ratio", 2)
+    assert lines["train.en"] == list(english[:3]) and lines["train.de"] == list(german[:3])
+
+
+@pytest.mark.parametrize("odd, reason", [(b"NUL\0 here", "nul_byte"), (b"x" * 99, "too_long")])
+@pytest.mark.parametrize("side", [0, 1])
+def test_either_side_may_be_the_reason_to_drop_a_pair(odd, reason, side):
+    block = [[b"fine here\n"], [b"fine here\n"]]
+    block[side] = [odd + b"\n"]
+    found = clean_block(tuple(block), Limits(1, 2, 9), Normalisation(("en", "de")))
+    assert found.counts == {reason: 1, "read": 1} and found.sides == (b"", b"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import corpus_mirror as mirrors
@@ -9,6 +10,7 @@ import pytest
 from corpus_files import leftovers
 from corpus_mirror import TEXTS, made_up
 
+from sources import file_formats
 from sources.manifests import CORPORA, parts, read_manifest
 
 EN_DE, EN_FR, DE_EN = (
@@ -120,3 +122,14 @@ def test_an_unknown_variant_lists_the_known_ones(refused, tmp_path):
         "fetch", "wmt14_en_de", "--output", tmp_path / "raw", *EN_DE, "--variant", "v12"
     )
     assert "'v12'" in message and "paper, v9" in message
+
+
+@pytest.mark.parametrize("name", ["a.sgm", "a.sgml", "a.xml.gz", "a.tgz!b/a.sgm.gz"])
+def test_segments_are_those_of_the_xml_whatever_the_name(tmp_path, name):
+    text = '<seg id="1">&quot;It&apos;s&quot; A &amp; B &lt; C &gt; D &eacute;</seg>\n'
+    path = tmp_path / "file"
+    data = f"<refset><doc>\n{text}</doc></refset>\n".encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    found = [sentence.decode() for sentence in file_formats.sentences(path, name)]
+    assert found == ['"It\'s" A & B < C > D &eacute;']
+    assert file_formats.segment_numbers(path, name) == ["1"]

@@ -156,3 +156,22 @@ def test_a_download_waits_for_another_of_the_same_file(server, tmp_path, capfd):
             assert message.startswith(f"[raw] waiting: {tmp_path}/small/.file.lock: locked by the ")
             assert not found.done() and server.asked == []
         assert found.result().read_bytes() == DATA and "waiting" not in capfd.readouterr().err
+
+
+def test_a_part_that_is_longer_than_the_file_is_fetched_again(server, tmp_path):
+    """Of a file whose size is not known: the server answers 416."""
+    (tmp_path / "f.partial").write_bytes(DATA + b"more")
+    download.download(server.address, tmp_path / "f", Expected(sha256=SHA256))
+    assert (tmp_path / "f").read_bytes() == DATA
+    assert server.asked == [f"bytes={len(DATA) + 4}-", None]
+
+
+def test_a_download_that_was_damaged_since_is_fetched_again(server, tmp_path, capfd):
+    files = {"file": {"size": len(DATA), "sha256": SHA256}}
+    address = server.address.removesuffix("file")
+    manifest = {"addresses": [address], "mirror_folder": "small", "files": files}
+    path = fetch_file(manifest, "file", tmp_path)
+    path.write_bytes(DATA[:-1] + bytes([DATA[-1] ^ 1]))
+    assert fetch_file(manifest, "file", tmp_path).read_bytes() == DATA
+    assert "fetching it again" in capfd.readouterr().err
+    assert fetch_file(manifest, "file", tmp_path) == path and len(server.asked) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from corpus_files import PAIR
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from text.moses import tokenise
 from transformer_plugin.scoring.hypotheses import detokenise
@@ -71,3 +72,13 @@ def test_each_side_is_tokenised_in_its_own_language(step, write_corpus, tmp_path
     for split in ("train", "valid"):
         assert (tmp_path / f"clean/{split}.en").read_text() == "Jan. One Mio . Eins\n"
         assert (tmp_path / f"clean/{split}.de").read_text() == "Jan . One Mio. Eins\n"
+
+
+def test_punctuation_is_normalised_in_the_sentences_language():
+    """English and German differ in the order of a quotation mark and a comma."""
+    line = 'Er sagte "ja", und ging.'
+    for language in ("en", "de"):
+        plain = MosesPunctNormalizer(language).normalize(line)
+        tokens = MosesTokenizer(language).tokenize(plain, return_str=True)
+        assert tokenise(line, language) == tokens
+    assert tokenise(line, "en") != tokenise(line, "de")

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("nltk")
 from nltk import Tree
 
+from sources.treebanks import split_files
 from transformer_plugin.parsing.linear_trees import rebuilt
 
 TREE = "( (S (NP-SBJ (PRP it)) (VP (VBZ is) (NP (NN file) (CD {})))))\n( (NP (-NONE- *)))\n"
@@ -132,7 +133,7 @@ def test_sentences_of_masked_words_are_left_out(wsj, step, tmp_path):
     file = wsj / "07/wsj_0701.mrg"
     file.write_text(file.read_text() + "( (S (NP (PRP __)) (VP (VBZ ____)) (. _)))\n")
     done = step("trees", "wsj", "--input", wsj, "--output", tmp_path / "raw")
-    assert "20 sentences of 20 files; 20 without words skipped; 1 of masked words" in done.stderr
+    assert "20 sentences of 20 files; 20 without words skipped; 1 with masked words" in done.stderr
     assert "_" not in (tmp_path / "raw/train.words").read_text()
 
 
@@ -184,3 +185,15 @@ def test_the_real_treebanks(name, archive, sentences, step, shared_data, tmp_pat
         for side in ("words", "tree"):
             lines = (tmp_path / f"raw/{split}.{side}").read_text(encoding="utf-8").split("\n")
             assert len(lines) - 1 == count
+
+
+def test_files_held_out_for_test_are_not_in_train(tmp_path):
+    for number in range(20):
+        (tmp_path / f"{number:02}.psd").touch()
+    manifest = {"train": ["*.psd"], "hold_out": {"valid": [10, 4], "test": [10, 9]}}
+    found = {
+        split: [int(path.stem) for path in paths]
+        for split, paths in split_files(manifest, tmp_path).items()
+    }
+    assert (found["valid"], found["test"]) == ([4, 14], [9, 19])
+    assert found["train"] == [n for n in range(20) if n % 10 not in (4, 9)]

@@ -135,6 +135,25 @@ def test_constraints_of_a_sentence_do_not_reach_another(models, tasks_and_option
     assert translate([4, 1]) == [together[4], together[1]]
 
 
+def test_diverse_beams_do_not_depend_on_the_batch(models, tasks_and_options, batch):
+    """fairseq takes the numbers of sentences in the data set for rows of the batch."""
+    task, defaults = tasks_and_options[0]
+    generation = OmegaConf.merge(defaults, {"diverse_beam_groups": 2, "beam": 6})
+    sample = batch([8, 8, 8, 8, 8], [8, 8, 8, 8, 8])
+
+    def translate(sentences, numbers):
+        generator = task.build_generator([models[0]], generation)
+        tokens = sample["net_input"]["src_tokens"][sentences]
+        rows = {"src_tokens": tokens, "src_lengths": torch.tensor([8] * len(tokens))}
+        given = {"id": torch.tensor(numbers), "net_input": rows, "target": None}
+        found = task.inference_step(generator, [models[0]], given)
+        return [[h["tokens"].tolist() for h in beam] for beam in found]
+
+    alone = [translate([i], [0])[0] for i in range(5)]
+    assert translate([0, 1, 2, 3, 4], [70, 3, 0, 1, 2]) == alone
+    assert len({str(beam) for beam in alone}) == 5
+
+
 @pytest.mark.parametrize(
     "chosen, command, message",
     [

@@ -53,21 +53,35 @@ def test_a_bracket_in_the_text_is_none_of_the_tree(given, tmp_path, capfdbinary)
     ]
 
 
+@pytest.fixture
+def parsed(given, tmp_path, monkeypatch):
+    """The words that are parsed for a text, by a model that knows the given quotes best."""
+
+    def words(text, known):
+        def subwords(_translator, word):  # other quotes have more of them
+            return [([word] if word == known else [*word, " "], None)]
+
+        found = []
+        monkeypatch.setattr(NounPhrases, "read", subwords)
+        monkeypatch.setattr(parse, "parses", lambda _, block, *rest: found.extend(block) or [])
+        (tmp_path / "text").write_text(text + "\n", encoding="utf-8")
+        assert main(["parse", "run", "--input", str(tmp_path / "text")]) == 0
+        return found[0]
+
+    return words
+
+
 @pytest.mark.parametrize("known, printed", [('"', ['"', '"']), ("``", ["``", "''"])])
-def test_quotes_are_those_of_the_models_treebank(
-    given, tmp_path, monkeypatch, capfd, known, printed
-):
-    """The other ones have more subwords."""
+def test_quotes_are_those_of_the_models_treebank(parsed, known, printed):
+    assert parsed('"no"', known) == [printed[0], "no", printed[1]]
 
-    def subwords(_translator, word):
-        return [([word] if word == known else [*word, " "], None)]
 
-    monkeypatch.setattr(NounPhrases, "read", subwords)
-    parsed = []
-    monkeypatch.setattr(parse, "parses", lambda _translator, block, *_: parsed.extend(block) or [])
-    (tmp_path / "text").write_text('"no"\n')
-    assert main(["parse", "run", "--input", str(tmp_path / "text")]) == 0
-    assert parsed == [[printed[0], "no", printed[1]]]
+@pytest.mark.parametrize("known", ['"', "``"])
+def test_typographic_signs_are_split_as_those_of_ascii(parsed, known):
+    text = "“I don’t know,” said the dog’s „boss“—we’ll see."
+    plain = '"I don\'t know," said the dog\'s "boss" — we\'ll see.'
+    assert parsed(text, known) == parsed(plain, known)
+    assert {"n't", "know", "dog", "'s", "boss", "—", "'ll", "see", "."} < {*parsed(text, known)}
 
 
 @pytest.mark.parametrize("before", [0, 1000])

@@ -27,7 +27,7 @@ def option(done, flag):
 def test_a_score_has_the_case_of_the_text(data, prepared):
     report(data, bool(prepared))
     refused = recipe("score.sh", "toy", status=2, DATA_DIR=str(data), LOWERCASE=str(1 - prepared))
-    assert f"was prepared with LOWERCASE={prepared}: give that" in refused.stderr
+    assert f"was prepared with LOWERCASE={prepared}: set the same" in refused.stderr
     done = recipe("score.sh", "toy", "--dry-run", DATA_DIR=str(data), LOWERCASE=str(prepared))
     assert ("--lowercase" in done.stdout) == bool(prepared)
 

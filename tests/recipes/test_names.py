@@ -49,20 +49,20 @@ def test_what_is_no_number_is_refused_before_arithmetic(tmp_path, variable, valu
 def test_no_epoch_and_no_checkpoint_are_refused_before_anything_begins(variable):
     """fairseq takes 0 epochs as no limit; without checkpoints a run would fail at its end."""
     line = refused("run", "toy", "--dry-run", **{variable: "0"})
-    assert line == f"run.sh: {variable} is 0: expected 1 at least"
+    assert line == f"run.sh: {variable} is 0: expected at least 1"
 
 
 @pytest.mark.parametrize(
     "variable, value, expected",
     [
         ("VOCAB_SIZE", "2k", "a whole number"),
-        ("MERGES", "0", "1 at least"),
+        ("MERGES", "0", "at least 1"),
         ("MAX_LENGTH", "long", "a whole number"),
-        ("WORKERS", "0", "1 at least"),
+        ("WORKERS", "0", "at least 1"),
         ("MAX_RATIO", "2,5", "a number"),
         ("SUBSTITUTIONS", "-1", "a whole number"),
         ("MASTER_PORT", "29500x", "a whole number"),
-        ("WARMUP_UPDATES", "0", "1 at least"),
+        ("WARMUP_UPDATES", "0", "at least 1"),
         ("MAX_LEN_OWN", "1.5", "a whole number"),
         ("EVALUATE", "tst", "valid or test, or one of several, such as test1"),
         ("DRY_RUN", "yes", "0 or 1"),
@@ -191,7 +191,7 @@ def test_a_stage_of_several_seeds_is_refused(script):
     "seeds, message",
     [
         (" ", "SEEDS is ' ': expected whole numbers, as in SEEDS='1 2 3'"),
-        ("1 2 1", "SEEDS is '1 2 1': 1 is there twice, which would be one run"),
+        ("1 2 1", "SEEDS is '1 2 1': seed 1 appears twice"),
     ],
 )
 def test_seeds_that_are_no_runs_to_compare_are_refused(seeds, message):

@@ -68,7 +68,7 @@ def test_launchers_other_than_torchrun_and_srun_are_refused():
         ("LR_FACTOR", "-1", "a number of at least 0"),
         ("ALPHA", "abc", "a number"),
         ("BEAM", "four", "a whole number"),
-        ("BEAM", "0", "1 at least"),
+        ("BEAM", "0", "at least 1"),
     ],
 )
 def test_wrong_numbers_are_refused_before_anything_runs(knob, value, expected):

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import subprocess
 
 import numpy as np
 import pytest
@@ -180,3 +181,19 @@ def test_binarised_text_has_as_many_lines_as_sentences(tmp_path):
     assert {name: facts.get("lines") for name, facts in files.items()} == {
         **{"train.bin": None, "train.idx": 5, "other.idx": None}
     }
+
+
+def test_only_changes_of_tracked_files_are_changes(tmp_path, monkeypatch):
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path,
+                       check=True, capture_output=True)  # fmt: skip
+
+    git("init")
+    (tmp_path / "tracked").write_text("one")
+    git("add", "tracked")
+    git("commit", "-m", "first")
+    monkeypatch.setattr(machine, "REPO", tmp_path)
+    (tmp_path / "untracked").write_text("a log")
+    assert machine.code()["changed"] is False and len(machine.code()["commit"]) == 40
+    (tmp_path / "tracked").write_text("two")
+    assert machine.code()["changed"] is True

@@ -89,3 +89,18 @@ def test_only_the_hypotheses_punctuation_is_normalised():
     for line, is_matched in texts.items():
         scores = authors_scores([line], [line], "de")
         assert (scores["tokenised"]["score"] > 99.9) == is_matched
+
+
+def test_compound_split_alone_is_the_only_variant(tmp_path):
+    status, output = run(tmp_path, HYPOTHESES, REFERENCES, "--compound-split")
+    assert status == 0
+    assert json.loads(output.read_text())["variants"].keys() == {"compound_split"}
+
+
+@pytest.mark.parametrize("mark", "„“”‟«»‚‘’‛")
+def test_each_quote_of_a_reference_is_ascii(mark):
+    plain = '"' if mark in "„“”‟«»" else "'"
+    references = [f"er sagt {mark}ja{mark} und geht nach Hause"]
+    hypotheses = [references[0].replace(mark, plain)]
+    found = authors_scores(hypotheses, references, "de")
+    assert found["compound_split_quotes"]["score"] == pytest.approx(100)

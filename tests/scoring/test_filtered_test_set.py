@@ -8,8 +8,11 @@ import socket
 
 import pytest
 import sacrebleu
+from sacremoses import MosesTokenizer
 
 from transformer_plugin.cli import main
+from transformer_plugin.scoring import filtered_test_set
+from transformer_plugin.scoring.compound_split import tokenised_bleu
 
 WORDS = [*("der", "die", "das", "Haus", "Baum", "geht"), *("schnell", "&", '"gut"', "Straße")]
 
@@ -101,3 +104,24 @@ def test_a_server_that_does_not_answer_is_given_up(tmp_path, monkeypatch, full):
         assert socket.getdefaulttimeout() == 300
     finally:
         socket.setdefaulttimeout(None)
+
+
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_the_variants_are_those_of_the_language(tmp_path, monkeypatch, language):
+    """Moses' tokens, and the pair of the filtered set."""
+    pairs = []
+    lines = ["l'homme qu'on voit dans l'auberge d'à côté", *["phrase"] * 3002]
+    monkeypatch.setattr(filtered_test_set, "_filtered_references",
+                        lambda pair: pairs.append(pair) or lines[:1])  # fmt: skip
+    texts = {"hyp": ["l'homme que l'on voit dans l'auberge", *lines[1:]], "ref": lines}
+    for name, text in texts.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in text))
+    words = ["--hypotheses", tmp_path / "hyp", "--reference", tmp_path / "ref"]
+    words += ["--output", tmp_path / "s.json", "--language", language, "--all"]
+    assert main(["score", *map(str, words)]) == 0
+    found = json.loads((tmp_path / "s.json").read_text())["variants"]
+    moses = MosesTokenizer(lang=language)
+    sides = [[moses.tokenize(line, return_str=True) for line in text] for text in texts.values()]
+    assert found["tokenised"]["score"] == pytest.approx(tokenised_bleu(*sides)[0])
+    assert found["tokenised"]["signature"].endswith(f"|moses:{language}")
+    assert pairs == [f"en-{language}"] and "filtered" in found

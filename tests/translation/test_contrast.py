@@ -108,8 +108,8 @@ def test_pairs_of_the_same_subwords_are_left_out(prepared, tmp_path, capsys, mon
     table.write_text(HEADER + "the cat .\tdie Katze .\tdie die .\tword\t1\n" + same * 2)
     assert cli.main(words) == 0
     said = capsys.readouterr()
-    assert said.err.startswith("left out: 2 of 3 pairs, whose translations are the same subwords")
-    assert f"first {table}:3\n" in said.err
+    assert said.err.startswith("skipped 2 of 3 pairs, whose translations have the same subwords")
+    assert f"the first: {table}:3\n" in said.err
     assert "all              100.00% of 1" in said.out and "unknown" not in said.out
     monkeypatch.setattr(VaswaniTransformer, "max_positions", lambda _self: (1024, 12))
     long = "die Katze . " * 5  # left out, and of more tokens than the model takes
@@ -118,7 +118,7 @@ def test_pairs_of_the_same_subwords_are_left_out(prepared, tmp_path, capsys, mon
     assert "all              100.00% of 1" in capsys.readouterr().out
     table.write_text(HEADER + same)
     assert cli.main(words) == 2
-    assert f"{table}:2: as in every pair" in capsys.readouterr().err
+    assert f"{table}:2: both translations of every pair" in capsys.readouterr().err
 
 
 def test_accuracies_by_category_and_distance():

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ..architectures import built_class
-from ..config import MAX_POSITIONS, completed
+from ..config import MAX_POSITIONS, VaswaniConfig, completed
 from ..model import VaswaniTransformer
 from ..modules.positional_encoding import positional_encoding, positional_encoding_halves
 
@@ -181,7 +181,7 @@ def to_plugin(args: Namespace) -> dict[str, Any]:
         "d_k": 0,
         "d_v": 0,
         "dropout": args.dropout,
-        "label_smoothing": getattr(args, "label_smoothing", 0.1),
+        "label_smoothing": getattr(args, "label_smoothing", VaswaniConfig.label_smoothing),
         "attention_dropout": args.attention_dropout,
         "activation_dropout": args.activation_dropout or getattr(args, "relu_dropout", 0.0),
         "attention_score": "scaled_dot",

@@ -169,6 +169,14 @@ def _apex() -> Iterator[Finding]:
 
 
 def _kernels() -> Iterator[Finding]:
+    plain = "attention and Adam: the plain functions of modules/, which are slower"
+    if not importlib.util.find_spec("transformer_plugin.kernels"):
+        yield Finding(NOTE, f"{plain}: the plugin has no folder kernels/")
+        return
+    if os.environ.get("TRANSFORMER_PLUGIN_KERNELS") == "0":
+        text = f"{plain}: TRANSFORMER_PLUGIN_KERNELS is 0"
+        yield Finding(NOTE, text, "unset TRANSFORMER_PLUGIN_KERNELS")
+        return
     device = "cuda" if torch.cuda.is_available() else "cpu"
     weight = torch.nn.Parameter(torch.zeros(1, device=device))
     weight.grad = torch.ones_like(weight)
@@ -189,11 +197,9 @@ def _kernels() -> Iterator[Finding]:
 def _compiled_kernels() -> Finding:
     """Whether the plugin's C++ kernels load; the first time they are compiled."""
     slower = "attention on the CPU: torch's, which is slower"
-    if not importlib.util.find_spec("transformer_plugin.kernels"):
-        return Finding(NOTE, f"{slower}: the plugin has no folder kernels/")
-    for name in ("TRANSFORMER_PLUGIN_KERNELS", "TRANSFORMER_PLUGIN_COMPILED"):
-        if os.environ.get(name) == "0":
-            return Finding(NOTE, f"{slower}: {name} is 0", f"unset {name}")
+    name = "TRANSFORMER_PLUGIN_COMPILED"
+    if os.environ.get(name) == "0":
+        return Finding(NOTE, f"{slower}: {name} is 0", f"unset {name}")
     library = importlib.import_module("transformer_plugin.kernels.cpu.library")
     if library.kernels() is None:  # it has logged why
         text = f"{slower}: the plugin's C++ kernels cannot be compiled or loaded"

@@ -13,7 +13,16 @@ from .positional_encoding import LearnedPositionalEncoding, SinusoidalPositional
 def build_positional_encoding(
     kind: str, d_model: int, max_positions: int, padding_idx: int
 ) -> nn.Module:
-    """The encoding that ``--positional-encoding`` names."""
+    """The encoding that ``--positional-encoding`` names.
+
+    Args:
+        kind: ``paper``, ``t2t``, ``fairseq`` or ``learned``.
+        max_positions: length of the longest sentence; for ``learned`` only.
+        padding_idx: the id of padding, after which fairseq's positions begin.
+
+    Raises:
+        ValueError: an unknown kind.
+    """
     fairseq_first_position = padding_idx + 1
     if kind == "paper":
         return SinusoidalPositionalEncoding(d_model)

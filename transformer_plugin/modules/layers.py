@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from .feed_forward import PositionwiseFeedForward
 from .key_values import KeyValues, WholeSentences
 from .multi_head_attention import MultiHeadAttention
-from .packing import remove_padding, restore_padding
+from .packing import pad_like, remove_padding
 from .residual import Residual
 
 
@@ -88,7 +88,7 @@ class EncoderLayer(nn.Module):
         if key_values is None:
             rows, packing = remove_padding(x, padding_mask)
             y, found = self(rows, WholeSentences(packing), need_weights)
-            return restore_padding(y, padding_mask, x.shape), found
+            return pad_like(y, packing, padding_mask), found
         weights: Tensor | None = None
 
         def self_attention(x: Tensor) -> Tensor:
@@ -135,6 +135,9 @@ class DecoderLayer(nn.Module):
         Returns:
             The shape of ``x``; if ``need_weights``, the weights of self-attention ``[B, H, T, T]``
             (None with a cache) and of encoder-decoder attention ``[B, H, T, S]``.
+
+        Raises:
+            ValueError: neither ``key_values`` nor ``memory`` is given.
         """
         if key_values is None:
             if memory is None:
@@ -143,7 +146,7 @@ class DecoderLayer(nn.Module):
             memory_rows, memory_packing = remove_padding(memory, memory_padding_mask)
             whole = WholeSentences(packing, True, memory_rows, memory_packing)
             y, *both_weights = self(rows, whole, need_weights)
-            return restore_padding(y, padding_mask, x.shape), *both_weights
+            return pad_like(y, packing, padding_mask), *both_weights
         self_weights: Tensor | None = None
         encoder_weights: Tensor | None = None
 

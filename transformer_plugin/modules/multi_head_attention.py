@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from .attention import AttentionScore, Positions, attention
 from .key_values import KeyValues, WholeSentences
 from .linear import linear
-from .packing import remove_padding, restore_padding
+from .packing import pad_like, remove_padding
 
 
 class MultiHeadAttention(nn.Module):
@@ -88,7 +88,8 @@ class MultiHeadAttention(nn.Module):
             padding on the left, their rows and columns still begin with the real tokens.
 
         Raises:
-            ValueError: ``memory`` is given to self-attention, or with ``causal``.
+            ValueError: ``memory`` is given to self-attention or with ``causal``, or is missing in
+                encoder-decoder attention.
         """
         if memory is not None and not self.encoder_decoder:
             raise ValueError("self-attention has no memory: build it with encoder_decoder=True")
@@ -101,7 +102,7 @@ class MultiHeadAttention(nn.Module):
             if memory is not None:
                 whole.memory, whole.memory_packing = remove_padding(memory, padding_mask)
             y, weights = self(rows, whole, need_weights)
-            return restore_padding(y, own_mask, x.shape), weights
+            return pad_like(y, packing, own_mask), weights
         if self.encoder_decoder:
             queries = linear(self.query, x)
             context, weights = key_values.encoder_attention(self, queries, need_weights)

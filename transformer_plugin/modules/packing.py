@@ -126,25 +126,17 @@ def remove_padding(x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tenso
     return x[real], Packing.of_lengths(real.sum(dim=1), x.size(1))
 
 
-def pad_like(rows: Tensor, packing: Packing, padding_mask: Tensor) -> Tensor:
+def pad_like(rows: Tensor, packing: Packing, padding_mask: Tensor | None) -> Tensor:
     """``[N, ...]`` to ``[B, L, ...]``, with zeros for padding, wherever that is.
 
     Args:
-        padding_mask: ``[B, L]``, True = padding.
+        padding_mask: ``[B, L]``, True = padding; None = no padding.
     """
-    if packing.index is None:
+    if packing.index is None or padding_mask is None:
         return packing.pad(rows)
     size, idle = padding_mask.numel(), packing.index == padding_mask.numel()
-    # The places of real tokens come first. Unlike those of a mask, their number is not asked for.
+    # The places of real tokens come first. Unlike indexing with a mask, sorting needs no
+    # synchronisation with the GPU.
     places = padding_mask.flatten().byte().argsort(stable=True)
     index = F.pad(places, (0, rows.size(0) - size)).masked_fill(idle, size)
     return replace(packing, index=index).pad(rows)
-
-
-def restore_padding(rows: Tensor, padding_mask: Tensor | None, shape: torch.Size) -> Tensor:
-    """``[N, ...]`` to ``[B, L, ...]``, with zeros for padding; B and L are from ``shape``."""
-    if padding_mask is None:
-        return rows.unflatten(0, shape[:2])
-    whole = rows.new_zeros(*shape[:2], *rows.shape[1:])
-    whole[~padding_mask] = rows
-    return whole

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from nltk import Tree
 
 _BRACKETS = {"(": "-LRB-", ")": "-RRB-", "{": "-LCB-", "}": "-RCB-"}
+# Of the typographic signs, nltk's tokeniser would split none from its word.
+_ASCII = str.maketrans({**dict.fromkeys("‘’", "'"), **dict.fromkeys("„“”", '"'), "—": " — "})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +53,8 @@ def main(args: argparse.Namespace) -> None:
     from nltk import TreebankWordTokenizer
 
     check_output()
-    tokenise = str.split if args.tokenised else TreebankWordTokenizer().tokenize
+    split_penn = TreebankWordTokenizer().tokenize
+    tokenise = str.split if args.tokenised else lambda line: split_penn(line.translate(_ASCII))
     name = str(args.input or "standard input")
     with open_input(args.input) as lines:
         translator = load_translator(args)

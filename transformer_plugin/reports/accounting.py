@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..config import MAX_POSITIONS, VaswaniConfig, completed, dimensions
-from ..flops import Dimensions, device_flops, training_flops, transformer_flops
+from ..flops import P100, Dimensions, device_flops, training_flops, transformer_flops
 from ..paper_tables import (
     BASE_RUN,
-    BATCH_PAIRS,
+    BATCH_TOKENS,
     GPUS,
     RUNS,
     TABLE_2,
@@ -75,7 +75,7 @@ def account(arch: str, vocab: int, length: int = LENGTH) -> Account:
     )
     forward = transformer_flops(shape, vocab, length, length, decoder)
     pair = training_flops(forward) / length
-    pairs = RUNS.get(arch, BASE_RUN).updates * BATCH_PAIRS
+    pairs = RUNS.get(arch, BASE_RUN).updates * BATCH_TOKENS
     paper = device_flops(RUNS[arch].seconds, GPUS) if arch in RUNS else None
     return Account(
         arch=arch,
@@ -148,13 +148,13 @@ def _print_account(found: Account) -> None:
     )
     print(
         f"FLOPs of the whole run    {found.training_flops:.1e} counted, {run.updates:,} updates of"
-        f" {BATCH_PAIRS:,} pairs"
+        f" {BATCH_TOKENS:,} token pairs"
     )
     if found.paper_training_flops and found.paper_flops_per_token_pair:
         print(
             f"by the paper's estimate   {found.paper_flops_per_token_pair:.1e} and"
-            f" {found.paper_training_flops:.1e}: {run.seconds / 3600:g} h x {GPUS} GPUs x 9.5"
-            " TFLOPS"
+            f" {found.paper_training_flops:.1e}: {run.seconds / 3600:g} h x {GPUS} GPUs x"
+            f" {P100 / 1e12:g} TFLOPS"
         )
     else:
         print("by the paper's estimate   unknown: the paper states no training time for it")

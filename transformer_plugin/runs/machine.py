@@ -66,7 +66,7 @@ def usable_gpus() -> tuple[int, str, int]:
 
     if not torch.cuda.is_available():
         if Path(GPU_DEVICES[0]).exists() and os.environ.get("CUDA_VISIBLE_DEVICES") != "":
-            print("warning: torch cannot use this machine's GPU, so the CPU computes: see"
+            print("warning: torch cannot use this machine's GPU, so the CPU is used: see"
                   " transformer-plugin doctor", file=sys.stderr)  # fmt: skip
         return none
     number = torch.cuda.device_count()

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from ..paper_tables import BATCH_PAIRS
+from ..paper_tables import BATCH_TOKENS
 from ..reports.training_report.attempts import Attempt
 from ..reports.training_report.entries import read_entries
 from ..reports.training_report.series import Series, TrainingLog
@@ -54,10 +54,10 @@ def _finite_loss(figures: dict[str, float]) -> float:
 
 
 def _beside_the_papers(attempt: Attempt) -> dict[str, Any]:
-    found: dict[str, Any] = {"intended": BATCH_PAIRS}
+    found: dict[str, Any] = {"intended": BATCH_TOKENS}
     for side, tokens in (("source", attempt.source_tokens), ("target", attempt.target_tokens)):
         found[side] = tokens
-        found[f"{side}_off_percent"] = round(100 * (tokens / BATCH_PAIRS - 1), 1)
+        found[f"{side}_off_percent"] = round(100 * (tokens / BATCH_TOKENS - 1), 1)
     return found
 
 

@@ -89,7 +89,8 @@ def paired_test(
 
     Args:
         systems: with the same number of seeds.
-        test: "bootstrap", Koehn (2004), or "randomisation", Riezler and Maxwell (2005).
+        test: "bootstrap", Koehn (2004), whose p from sacrebleu is about half a two-sided one,
+            or "randomisation", Riezler and Maxwell (2005), two-sided.
         samples: 0: sacrebleu's defaults, 1,000 and 10,000.
 
     Returns:

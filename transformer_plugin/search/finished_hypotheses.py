@@ -22,6 +22,9 @@ class FinishedHypotheses:
         length_penalty: lp of a length with end of sentence.
         stop_rule: ``bound``: a sentence is done when no live hypothesis can still beat the worst
             of k finished ones (tensor2tensor); ``first-finished``: when k have ended (fairseq).
+
+    Raises:
+        ValueError: an unknown stop rule.
     """
 
     def __init__(

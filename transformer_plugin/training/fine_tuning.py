@@ -16,6 +16,7 @@ from fairseq.trainer import Trainer
 
 from ..checkpoint_error import CheckpointError
 from ..checkpoints.safe_loading import load
+from ..checkpoints.sections import saved_options
 from ..checkpoints.stock_settings import is_transformer, to_plugin
 from ..config import CHANGEABLE_FIELDS, is_plugin_model
 from ..dictionary_file import load_dictionary
@@ -97,12 +98,12 @@ def check_model(path: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> 
     Raises:
         CheckpointError: a setting differs, or the plugin cannot represent the stock model.
     """
-    base = (state.get("cfg") or {}).get("model") or state.get("args") or {}
+    base = saved_options(state, "model")
     if not base or not is_plugin_model(own):
         return
     remedy = "give the same --arch (ARCH of a recipe) and flags"
     if not is_plugin_model(base):
-        args = base if isinstance(base, Namespace) else Namespace(**base)
+        args = Namespace(**base)
         if not is_transformer(args):
             return  # the names of its tensors differ
         try:
@@ -145,7 +146,7 @@ def check_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
             continue
         if len(words) != len(dictionary):
             raise CheckpointError(
-                f"{path}: its {side} knows {len(words):,} words, the data has {len(dictionary):,}:"
+                f"{path}: its {side} has {len(words):,} words, the data has {len(dictionary):,}:"
                 f" {_REMEDY}"
             )
         folder = (utils.split_paths(base.get("data") or "") or [""])[0]

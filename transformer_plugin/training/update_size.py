@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from ..deviations import is_paper_model
-from ..paper_tables import BATCH_PAIRS
+from ..paper_tables import BATCH_TOKENS
 from ..throughput import COUNTED, batch_flops
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class UpdateSize:
     def __str__(self) -> str:
         return (
             f"an update holds {self.source_tokens:,.0f} source and {self.target_tokens:,.0f}"
-            f" target tokens on average (paper: about {BATCH_PAIRS:,} each) and takes"
+            f" target tokens on average (paper: about {BATCH_TOKENS:,} each) and takes"
             f" {self.flops:.6g} FLOPs; {self.updates:,} updates an epoch"
         )
 
@@ -40,7 +40,7 @@ class UpdateSize:
     def matches_paper(self) -> bool:
         """Whether both sides are within ``TOLERANCE`` of the paper's size."""
         sides = (self.source_tokens, self.target_tokens)
-        return all(abs(tokens / BATCH_PAIRS - 1) <= TOLERANCE for tokens in sides)
+        return all(abs(tokens / BATCH_TOKENS - 1) <= TOLERANCE for tokens in sides)
 
 
 def update_size(
@@ -89,7 +89,7 @@ def log_mean_update(model: nn.Module, batches: Any, batches_per_update: int, arc
 def log_update_size(size: UpdateSize, arch: str) -> None:
     """Logs it; warns if a model of the paper is not trained with the paper's batch size."""
     if is_paper_model(arch) and not size.matches_paper:
-        share = size.target_tokens / BATCH_PAIRS
+        share = size.target_tokens / BATCH_TOKENS
         logger.warning(
             "%s. That is %.2f times the paper's batch: change --update-freq, or UPDATE_TOKENS of"
             " a recipe",

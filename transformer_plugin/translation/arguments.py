@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..decode_precision import PRECISIONS
+from ..search_options import BEAM, LENPEN
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, data: str = "data") -> None:
@@ -44,12 +45,12 @@ def add_search_arguments(
 ) -> None:
     """Adds the options of the search; ``longer`` says what happens to a line that is too long."""
     parser.add_argument(
-        "--beam", type=int, default=4, help="hypotheses kept at each step (default %(default)s)"
+        "--beam", type=int, default=BEAM, help="hypotheses kept at each step (default %(default)s)"
     )
     parser.add_argument(
         "--lenpen",
         type=float,
-        default=0.6,
+        default=LENPEN,
         help="alpha of the length penalty (default %(default)s)",
     )
     parser.add_argument(

@@ -72,6 +72,3 @@ def model_attention(
         stacked(own for own, _ in decoder),
         stacked(over_source for _, over_source in decoder),
     )
-
-
-attention_weights = model_attention  # its former name

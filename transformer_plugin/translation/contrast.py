@@ -92,13 +92,11 @@ def _without_same(pairs: Sequence[Pair], ids: dict[Texts, TokenPair]) -> list[Pa
         right, wrong = (ids[pair.source, text].target for text in (pair.right, pair.wrong))
         (same if torch.equal(right, wrong) else kept).append(pair)
     if not kept:
-        raise ValueError(
-            f"{same[0].place}: as in every pair, both translations are the same subwords"
-        )
+        raise ValueError(f"{same[0].place}: both translations of every pair have the same subwords")
     if same:
         print(
-            f"left out: {len(same):,} of {len(pairs):,} pairs, whose translations are the same"
-            f" subwords, first {same[0].place}",
+            f"skipped {len(same):,} of {len(pairs):,} pairs, whose translations have the same"
+            f" subwords; the first: {same[0].place}",
             file=sys.stderr,
         )
     return kept

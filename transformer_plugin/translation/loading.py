@@ -152,9 +152,6 @@ def build_translator(data: Path | str, path: Path | str, **options: Any) -> Tran
     return load_translator(arguments_of(data, path, **options))
 
 
-load = build_translator  # its former name
-
-
 def arguments_of(data: Path | str, path: Path | str, **options: Any) -> argparse.Namespace:
     """The arguments of ``transformer-plugin translate``; see ``build_translator``."""
     parser = argparse.ArgumentParser()

@@ -13,6 +13,7 @@ from fairseq.data import Dictionary
 from omegaconf import OmegaConf
 from torch import nn
 
+from ..search_options import BEAM, LENPEN
 from .alignment import word_links
 from .attention_weights import AttentionWeights, model_attention
 from .contrast import target_log_probs, token_pairs
@@ -88,10 +89,10 @@ class TranslationModel:
     def translate(
         self,
         sentences: Sequence[str],
-        beam: int = 4,
+        beam: int = BEAM,
         nbest: int = 1,
         alignments: bool = False,
-        alpha: float = 0.6,
+        alpha: float = LENPEN,
     ) -> list[TranslatedSentence]:
         """Translates sentences by beam search.
 
@@ -155,7 +156,7 @@ class TranslationModel:
             if not isinstance(text, str):
                 raise TypeError(f"expected one sentence, not {text!r}")
             checked([text])
-        translator = self._translator(4, 1, False, 0.6)
+        translator = self._translator(BEAM, 1, False, LENPEN)
         parts = translator.translate([source])[0].parts if target is None else []
         if target is not None:
             parts = [translator.forced(*read, target) for read in translator.read(source)]

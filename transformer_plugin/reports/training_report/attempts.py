@@ -24,7 +24,8 @@ class Attempt:
     """One start of training; tokens and FLOPs are those of a mean update.
 
     Attributes:
-        first, last: updates finished before the start, and updates finished since.
+        first, last: number of the last update before the start, and of the last one in the log;
+            updates count from the run's first start.
     """
 
     first: int
