@@ -32,7 +32,7 @@ def test_a_reference_of_another_set_is_refused(monkeypatch, tmp_path):
     words = ["plugin", "--minutes", "8", "--work", str(tmp_path / "work"), "--device", "cpu"]
     words += ["--data-bin", str(tmp_path), "--reference", str(tmp_path / "reference")]
     monkeypatch.setattr(sys, "argv", ["time_to_bleu.py", *words])
-    with pytest.raises(SystemExit, match="reference: 2 lines, but the test set of .* has 3"):
+    with pytest.raises(SystemExit, match=r"reference: 2 lines, but the test set of .* has 3"):
         time_to_bleu.main()
 
 
