@@ -106,7 +106,8 @@ class VaswaniGenerator(nn.Module):
         if constraints is not None:
             raise ValueError("constraints need fairseq's own search: use --constraints")
         net_input = sample["net_input"]
-        workers = min(self._workers(net_input["src_tokens"]), len(net_input["src_tokens"]))
+        tokens = net_input["src_tokens"]
+        workers = min(self._workers(tokens), len(tokens)) if len(tokens) > 1 else 1
         with one_thread() if workers > 1 else nullcontext():
             return self._generate(net_input, prefix_tokens, bos_token, workers)
 
