@@ -27,7 +27,7 @@ def test_training_is_not_continued(toy, other_data, tmp_path):
     assert last_line(done).startswith(expected)
 
 
-@pytest.mark.parametrize("converted", [False, True])
+@pytest.mark.parametrize("converted", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_nothing_is_translated(toy, other_data, tmp_path, converted):
     model = toy / "checkpoints/averaged.pt"
     if converted:

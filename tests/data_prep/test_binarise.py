@@ -86,6 +86,7 @@ def test_the_files_are_those_of_fairseq_preprocess(binarise, learned, clean_text
         )
 
 
+@pytest.mark.slow
 def test_each_side_has_its_own_model(step, clean_text, tmp_path):
     """Pieces of the source, words of the target, and the dictionaries of fairseq-preprocess."""
     sides = (("source", "sentencepiece"), ("target", "words"))

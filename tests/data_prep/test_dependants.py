@@ -46,6 +46,7 @@ def test_checkpoints_are_found_in_folders_of_any_name(folders, tmp_path):
         check_dependants(runs / "toy/subwords", folders[1], "*", runs / "toy")
 
 
+@pytest.mark.slow
 def test_what_trained_models_need_is_not_replaced(prepare, clean_text, tmp_path):
     runs = tmp_path / "runs"
     own = {name.upper(): str(clean_text / name) for name in ("train", "valid", "test")}

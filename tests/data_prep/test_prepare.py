@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import pytest
 from corpus_files import files_of, leftovers
 
 STEPS = ["fetch", "clean", "subwords", "binarise"]
@@ -69,6 +70,7 @@ def test_a_failing_step_stops_the_rest(prepare, tmp_path):
     assert "train.en.gz" in result.stderr and "clean" not in result.stderr
 
 
+@pytest.mark.slow
 def test_a_preparation_that_is_done_needs_no_lock(prepare, tmp_path):
     """It may lie where nothing can be written."""
     assert prepare("toy", VOCAB_SIZE="500").returncode == 0

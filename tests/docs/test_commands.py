@@ -11,6 +11,8 @@ from unrun_commands import PLUGIN, Command, commands_of
 
 from transformer_plugin import cli
 
+LOGS = ("experiments.md", "results.md")  # of what was run, with many commands
+
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
@@ -35,7 +37,10 @@ def said_of(page):
     return commands_of("\n".join([commands(page), *in_lines(page)]))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [
+    pytest.param(page, marks=[pytest.mark.slow] * (page.name in LOGS), id=page.name)
+    for page in PAGES
+])  # fmt: skip
 def test_every_command_is_understood(page, house, monkeypatch):
     monkeypatch.chdir(house)
     wrong = {}

@@ -148,6 +148,7 @@ def test_the_log_says_what_the_page_says_of_its_edit(edited, toy, tmp_path):
     assert line.strip() in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_model_with_the_edit_of_the_page_is_not_converted(edited, toy, tmp_path):
     checkpoint = toy / "checkpoints/checkpoint_last.pt"
     words = ["convert", checkpoint, tmp_path / "stock.pt", "--to", "stock"]

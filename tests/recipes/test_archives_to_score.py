@@ -82,6 +82,7 @@ def check_manifest(run, scores, search_deviations):
     assert entries["score"]["scores"] == scores
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_wmt14_en_de_base(experiment, tmp_path):
     found = texts("wmt14_en_de/europarl-v7-20k", WMT_COUNTS)

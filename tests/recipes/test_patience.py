@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from experiments import recipe
 
 
+@pytest.mark.slow
 def test_nothing_is_learnt(small_data, tmp_path):
     """With a learning rate of 0, the second of five epochs is not better, and the last."""
     search = json.dumps({"beam": 1, "max_len_a": 0, "max_len_b": 5})

@@ -60,7 +60,7 @@ def test_training_from_a_checkpoint_of_another_vocabulary(small_data, other_data
     before = (tmp_path / "run/checkpoint_last.pt").read_bytes()
     data = other_data(lambda lines: [*lines, *(f"new{i} 1" for i in range(8))])
     message = said(train(data, tmp_path / "run", status=1))
-    assert f"{tmp_path}/run/checkpoint_last.pt: the checkpoint's encoder knows" in message
+    assert f"{tmp_path}/run/checkpoint_last.pt: the checkpoint's encoder has" in message
     assert "use the checkpoint with the data it was trained on" in message
     assert (tmp_path / "run/checkpoint_last.pt").read_bytes() == before
 
@@ -77,7 +77,7 @@ def test_decoding_data_of_another_dictionary(small_data, other_data, tmp_path):
     data = other_data(lambda lines: lines[:200])
     message = said(generate(data, tmp_path / "run/checkpoint_last.pt", status=1))
     assert f"loading model(s) from {tmp_path}/run/checkpoint_last.pt" in message
-    assert "the checkpoint's encoder knows" in message and "of the data 204" in message
+    assert "the checkpoint's encoder has" in message and "of the data 204" in message
 
 
 @pytest.mark.parametrize("verb", ["prepare", "train"])

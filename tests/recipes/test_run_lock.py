@@ -47,6 +47,7 @@ def begun(tmp_path):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_each_other_verb_is_refused_and_the_first_ends_whole(tmp_path, env):
     first = start(tmp_path, env, "run", "--from", "generate", "--to", "generate")
     begun(tmp_path)

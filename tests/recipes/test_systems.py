@@ -31,10 +31,9 @@ def recipe(verb, *words, **knobs):
     return done
 
 
-@pytest.mark.parametrize("precision", [pytest.param("fp32", marks=pytest.mark.slow), "bf16"])
-@pytest.mark.parametrize("system", [
-    "convs2s", *(pytest.param(name, marks=pytest.mark.slow) for name in ("fairseq", "lstm"))
-])  # fmt: skip
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("system", ["convs2s", "fairseq", "lstm"])
 def test_a_system_runs_from_training_to_its_score(system, precision, small_data, tmp_path):
     """Two epochs in two starts; weight norm's parameters are saved and read back."""
     knobs = {"RUNS": str(tmp_path), "DATA_DIR": str(small_data), "SYSTEM": system,

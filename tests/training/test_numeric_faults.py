@@ -35,6 +35,7 @@ def test_bad_batch_is_named_and_left_out(toy, tmp_path):
     assert state["optimizer_history"][-1]["num_updates"] == 20
 
 
+@pytest.mark.slow
 def test_a_skipped_update_does_not_save_once_more(toy, tmp_path):
     """Nor the first update after a resume: --patience would count these validations."""
     done = faulty(toy, tmp_path / "whole", "--save-interval-updates", 1)
@@ -180,7 +181,8 @@ def test_divergence_stops_and_says_which_checkpoints_are_good(toy, tmp_path):
     assert last_line(train(toy / "data-bin", tmp_path, *flags, status=1)) == message
 
 
-@pytest.mark.parametrize("loaders", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("loaders", [0, 1])
 def test_divergence_goes_back_and_on_in_fp32(toy, tmp_path, loaders):
     # An interval below --divergence-updates: some checkpoint is saved after the last sound update.
     flags = (*DIVERGING, "--bf16", "--on-divergence", "rollback", "--save-interval-updates", 7)

@@ -82,6 +82,7 @@ def test_stopped_once_in_each_epoch(toy, tmp_path, whole):
     assert_same(tmp_path, expected)
 
 
+@pytest.mark.slow
 def test_two_processes_stopped_in_the_third_epoch(toy, tmp_path, whole_of_two):
     expected, epoch = whole_of_two
     train(toy, tmp_path, 2, at=("SIGTERM", 2 * epoch + epoch // 2))
@@ -146,6 +147,7 @@ def test_patience_counts_on(toy, tmp_path):
     assert updates(tmp_path) == 4 * (ended // 3)
 
 
+@pytest.mark.slow
 def test_patience_of_another_run_does_not_count(toy, tmp_path):
     flags = ("--patience", 1, "--valid-subset", "test", "--save-interval-updates", 0)
     old, new = tmp_path / "old", tmp_path / "new"
@@ -156,6 +158,7 @@ def test_patience_of_another_run_does_not_count(toy, tmp_path):
     assert updates(new) == updates(old) * 3 // 2
 
 
+@pytest.mark.slow
 def test_an_interval_checkpoint_for_every_interval(toy, tmp_path, whole):
     """Every second interval ends with an epoch, for which no other checkpoint is kept."""
     _, epoch = whole

@@ -5,6 +5,7 @@ import math
 import re
 import shutil
 
+import pytest
 from report_reading import Tables, points
 
 from transformer_plugin.cli import main
@@ -41,6 +42,7 @@ def test_a_running_and_broken_run_beside_the_whole_one(watched, log, tmp_path, c
     assert "no settings" not in printed and "encoder_layers 2 (paper: 6)" in text
 
 
+@pytest.mark.slow
 def test_scores_of_several_runs_are_compared(watched, tmp_path):
     """Two systems of two seeds, whose folders alone are named."""
     for system, dropped in (("long", 0), ("short", 3)):

@@ -127,6 +127,7 @@ def test_ctrl_c_ends_it_quietly(prepared, tmp_path, to_file):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_pipe_stays_a_pipe_and_a_link_a_link(prepared, tmp_path):
     run, pipe, link = prepared("sentencepiece"), tmp_path / "pipe", tmp_path / "link"
     text = tmp_path / "text"

@@ -129,6 +129,7 @@ def test_training_of_stock_goes_on_in_the_plugin(stock_runs, exchanged):
     assert (moved[0] - moved[1]).abs().max() > 1e-2  # what the tolerances are measured by
 
 
+@pytest.mark.slow
 def test_training_of_the_plugin_goes_on_in_stock(data, exchanged, tmp_path):
     ours, stock, flags = exchanged
     there = train(data, tmp_path / "there", 18, *STOCK, "--restore-file", stock, *flags)
