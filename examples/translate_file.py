@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 import transformer_plugin
+from transformer_plugin.text_lines import read_lines
 
 
 def main() -> None:
@@ -18,9 +19,11 @@ def main() -> None:
     parser.add_argument("output", type=Path, help="score, tab and translation, one per line")
     parser.add_argument("--beam", type=int, default=4)
     args = parser.parse_args()
+    try:
+        sentences = read_lines(args.input)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
     model = transformer_plugin.load(args.run)
-    with args.input.open(encoding="utf-8", newline="\n") as lines:
-        sentences = [line.removesuffix("\n") for line in lines]
     with args.output.open("w", encoding="utf-8") as output:
         for start in range(0, len(sentences), 1000):
             for found in model.translate(sentences[start : start + 1000], beam=args.beam):

@@ -1,12 +1,14 @@
 """The dictionaries of a base model and of the data that it is trained on further."""
 
+from argparse import Namespace
+
 import pytest
 import torch
 from fairseq.data import Dictionary
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from transformer_plugin.checkpoint_error import CheckpointError
-from transformer_plugin.training.fine_tuning import check_words
+from transformer_plugin.training.fine_tuning import check_base, check_words
 
 
 @pytest.mark.parametrize("side, number", [("encoder", 6), ("decoder", 9)])
@@ -29,3 +31,11 @@ def test_a_base_with_more_words_than_the_data_is_refused(tmp_path, side, number)
     message = rf"base.pt: its {side} has {number + 1} words, the data has {number}: prepare the"
     with pytest.raises(CheckpointError, match=message):
         check_words("base.pt", state(), task)
+
+
+def test_weights_alone_are_no_base(tmp_path):
+    path = str(tmp_path / "weights.pt")
+    torch.save({"encoder.embed_tokens.weight": torch.zeros(6, 2)}, path)
+    cfg = Namespace(checkpoint=Namespace(finetune_from_model=path))
+    with pytest.raises(CheckpointError, match=r"weights\.pt: no model in it: give a checkpoint"):
+        check_base(path, cfg, None)

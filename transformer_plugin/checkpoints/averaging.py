@@ -27,7 +27,7 @@ _CONSTANT = {
     "task": ("task", "_name", "data", "source_lang", "target_lang"),
 }
 
-_MOVING_AVERAGES = ("ema_fp32_params", "ema")  # in fairseq's extra_state
+MOVING_AVERAGES = ("ema_fp32_params", "ema")  # in fairseq's extra_state
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _read(path: str | Path, ema: bool) -> tuple[dict[str, Any], dict[str, Tensor
         raise CheckpointError(f"{path}: holds no model; give checkpoints of fairseq-train")
     check_shapes(path, state)
     state.pop("last_optimizer_state", None)
-    averages = [(state.get("extra_state") or {}).pop(name, None) for name in _MOVING_AVERAGES]
+    averages = [(state.get("extra_state") or {}).pop(name, None) for name in MOVING_AVERAGES]
     tensors = (averages[0] or averages[1]) if ema else state["model"]
     if not isinstance(tensors, dict):
         raise CheckpointError(f"{path}: holds no moving average: train with --store-ema")

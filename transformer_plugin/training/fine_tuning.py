@@ -54,12 +54,14 @@ def check_base(path: str, cfg: Any, task: FairseqTask) -> None:
         cfg: the settings of the command.
 
     Raises:
-        CheckpointError: see the functions below.
+        CheckpointError: the file has no model, or see the functions below.
     """
     base = cfg.checkpoint.finetune_from_model
     if base is None or not Path(path).is_file():
         return
     state = load(path, mmap=True)  # only names, shapes and settings are read
+    if not isinstance(state.get("model"), dict):
+        raise CheckpointError(f"{path}: no model in it: give a checkpoint of fairseq-train")
     if path == base:
         check_none_was_saved(cfg.checkpoint)
         check_model(path, state, cfg.model)

@@ -9,7 +9,7 @@ import pytest
 
 from transformer_plugin.reports.training_report.phases import PHASES
 from transformer_plugin.reports.training_report.series import best, read_log
-from transformer_plugin.reports.training_report.settings import parse_settings, shown_settings
+from transformer_plugin.reports.training_report.settings import parse_settings
 
 SETTINGS = (
     "{'_name': None, 'common': {'seed': 1}, 'optimization': {'max_epoch': 4, 'max_update': 0,"
@@ -199,31 +199,6 @@ def test_settings_are_read_and_never_run(tmp_path):
         with pytest.raises(ValueError):
             parse_settings(text)
     assert not marker.exists()
-
-
-def test_settings_that_are_shown():
-    """The main ones and those that differ; no files, no switch that nobody uses."""
-    one = {
-        "task": {"data": "/a"},
-        "checkpoint": {"save_dir": "x"},
-        "optimization": {"max_epoch": 3},
-        "common": {"seed": 1, "fp16": False},
-        "model": {"_name": "tiny", "dropout": 0.0, "x": 1},
-    }
-    two = one | {"task": {"data": "/b", "beam": 4}, "common": {"seed": 2, "fp16": False}}
-    both = [
-        ("model", ["tiny"] * 2),
-        ("model.dropout", [0.0] * 2),
-        ("optimization.max_epoch", [3] * 2),
-    ]
-    differ = [("common.seed", [1, 2]), ("task.beam", [None, 4])]
-    found = shown_settings([one, two])
-    assert [tuple(setting) for setting in found] == [*both, *differ]
-    assert [tuple(setting) for setting in found if setting.differs] == differ
-    assert [setting.name for setting in shown_settings([one])] == [
-        *(name for name, _ in both),
-        "common.seed",
-    ]
 
 
 def test_best_of_a_series_passes_over_what_is_no_number(log, tmp_path):

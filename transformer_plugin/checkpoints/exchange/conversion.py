@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 
 from ...checkpoint_error import CheckpointError
 from ...config import is_plugin_model
+from ..averaging import MOVING_AVERAGES
 from ..fairseq_loading import protect_loading
 from ..meta_models import parameter_shapes, plugin_model, stock_model
 from ..safe_loading import load
@@ -85,7 +86,9 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
         settings, tables = with_learned_positions(completed_settings(header))
         if tables:  # the optimizer has no state for them
             state = {**state, "model": {**state["model"], **tables}, "last_optimizer_state": None}
+        more = {**tables, **STOCK_VERSION}
     else:
+        more = {}
         args = header if isinstance(header, Namespace) else Namespace(**header)
         check_is_transformer(args)
         settings = to_plugin(args)
@@ -96,6 +99,11 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
     if not is_ours:
         stock.upgrade_state_dict(stored)  # names of older releases
     model = model_tensors(stored, ours)
+    averages = {
+        name: {**model_tensors({**average, **more}, ours), **more}
+        for name, average in (state.get("extra_state") or {}).items()
+        if name in MOVING_AVERAGES and average
+    }
     converted = {
         **state,
         "args": None,
@@ -105,9 +113,11 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
             "task": _task(cfg.get("task") or {}, to),
             **training_sections(cfg, to),
         },
-        "model": model | (STOCK_VERSION if is_ours else {}),
+        "model": {**model, **more},
         "optimizer_history": renamed_history(state.get("optimizer_history"), to),
     }
+    if averages:
+        converted["extra_state"] = {**state["extra_state"], **averages}
     if "common" in cfg:
         converted["cfg"]["common"] = {**cfg["common"], "user_dir": None}
     optimizer = state.get("last_optimizer_state")
@@ -153,10 +163,10 @@ def main(args: argparse.Namespace) -> None:
     save(converted, args.output)
     print(f"checkpoint for {args.to}: {args.output}")
     if state.get("last_optimizer_state") and not converted.get("last_optimizer_state"):
-        print(
-            "note: the optimizer state is omitted: it is not Adam's, or the parameters differ:"
-            " stock fairseq trains tables of positions"
-        )
+        reason = "stock fairseq trains tables of positions"
+        if args.to == "plugin":
+            reason = "the checkpoint has the tensor names of an older fairseq"
+        print(f"note: the optimizer state is omitted: it is not Adam's, or {reason}")
     aim, option = "to resume training", "--restore-file"
     if not converted.get("last_optimizer_state"):
         aim, option = "to train anew from its weights", "--finetune-from-model"

@@ -7,6 +7,7 @@ of changes does not see. Others are compared at the start of each search.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import weakref
 from typing import NamedTuple
@@ -22,6 +23,9 @@ from ..plain_modules import Linear, is_plain_linear
 from ..registry import kernel
 from . import onednn
 from .library import TYPES, entry_point, is_supported, operators
+
+_memcmp = ctypes.CDLL(None).memcmp
+_memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class _Packed(NamedTuple):
@@ -87,7 +91,7 @@ def pack(model: nn.Module, rows: int) -> None:
             continue
         weight = layer.weight
         row = torch.empty(0) if weight.dtype == torch.int8 else weight
-        if packed(layer, row) is not None and _bits(_PACKED[layer].plain).equal(_bits(weight)):
+        if packed(layer, row) is not None and _same_bits(_PACKED[layer].plain, weight):
             continue
         _PACKED.pop(layer, None)
         if _is_packable(layer):
@@ -95,11 +99,10 @@ def pack(model: nn.Module, rows: int) -> None:
             _PACKED[layer] = _Packed(matrix, plain, weight.data_ptr(), weight._version)
 
 
-def _bits(weight: Tensor) -> Tensor:
-    """The memory of a weight as numbers that torch compares fast."""
-    flat = weight.reshape(-1)
-    whole = flat.nbytes % 8 == flat.storage_offset() * flat.element_size() % 8 == 0
-    return flat.view(torch.int64) if whole else flat
+def _same_bits(a: Tensor, b: Tensor) -> bool:
+    """``torch.equal`` takes two to four times as long."""
+    a, b = a.contiguous(), b.contiguous()
+    return a.nbytes == b.nbytes and not _memcmp(a.data_ptr(), b.data_ptr(), a.nbytes)
 
 
 def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:

@@ -90,8 +90,17 @@ def _is_unused(setting: Setting) -> bool:
 def _flat(settings: Settings) -> Settings:
     found = {}
     for part, values in settings.items():
-        for name, value in values.items() if isinstance(values, dict) else ():
+        values = values if isinstance(values, dict) else {}
+        # A model of fairseq without a dataclass has the whole command line.
+        others = _names_outside_of_model(settings) if part == "model" and "arch" in values else ()
+        for name, value in values.items():
             place = part if name == "_name" else f"{part}.{name}"
-            if place in _MAIN or (part not in _OMITTED_PARTS and place not in _OMITTED):
+            is_shown = part not in _OMITTED_PARTS and place not in _OMITTED and name not in others
+            if place in _MAIN or is_shown:
                 found[place] = value
     return found
+
+
+def _names_outside_of_model(settings: Settings) -> set[str]:
+    parts = [values for part, values in settings.items() if part != "model"]
+    return {"arch", *settings}.union(*(values for values in parts if isinstance(values, dict)))
