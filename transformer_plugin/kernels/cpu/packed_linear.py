@@ -100,7 +100,7 @@ def pack(model: nn.Module, rows: int) -> None:
 
 
 def _same_bits(a: Tensor, b: Tensor) -> bool:
-    """``torch.equal`` takes two to four times as long."""
+    """Takes half as long as ``torch.equal``."""
     a, b = a.contiguous(), b.contiguous()
     return a.nbytes == b.nbytes and not _memcmp(a.data_ptr(), b.data_ptr(), a.nbytes)
 
