@@ -17,8 +17,9 @@ setup(
     python_requires=">=3.11,<3.14",
     install_requires=[
         "torch>=2.4",
-        # The one release of fairseq that installs on Python 3.11 to 3.13. On 3.11 it compiles:
-        # install torch, numpy and cython first, then it with --no-build-isolation.
+        # The one release of fairseq that installs on Python 3.11 to 3.13. Where it has no wheel,
+        # on 3.11 and 3.13, it compiles: install torch, numpy and cython first, then it with
+        # --no-build-isolation.
         "fairseq-fixed==0.12.3.1",
         "filelock>=3.30",  # lock_descriptor
         "jinja2",
