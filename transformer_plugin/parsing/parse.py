@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nltk import Tree
 
 _BRACKETS = {"(": "-LRB-", ")": "-RRB-", "{": "-LCB-", "}": "-RCB-"}
-# Of the typographic signs, nltk's tokeniser would split none from its word.
+# nltk's tokeniser separates only ASCII quotes and dashes from words.
 _ASCII = str.maketrans({**dict.fromkeys("‘’", "'"), **dict.fromkeys("„“”", '"'), "—": " — "})
 
 
