@@ -156,6 +156,17 @@ def test_the_compiler_is_that_of_the_kernels(kernels_of, monkeypatch, caplog):
     assert environment._compiled_kernels().remedy == "unset TRANSFORMER_PLUGIN_COMPILED"
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_without_kernels_the_plain_functions_run(monkeypatch, is_there):
+    monkeypatch.setenv("TRANSFORMER_PLUGIN_KERNELS", "0")
+    if not is_there:
+        monkeypatch.setattr(environment.importlib.util, "find_spec", lambda name: None)
+    (found,) = environment._kernels()
+    reason = "TRANSFORMER_PLUGIN_KERNELS is 0" if is_there else "the plugin has no folder kernels/"
+    assert found.level == NOTE and "attention and Adam: the plain functions" in found.text
+    assert found.text.endswith(reason)
+
+
 def test_missing_operators_are_not_missing_kernels(monkeypatch):
     from transformer_plugin.kernels.cpu import library
 
