@@ -23,7 +23,8 @@ BEAM, LENPEN = 4, 0.6
 PAPER_DECODING = {"beam": BEAM, "lenpen": LENPEN, "max_len_a": -1.0, "max_len_b": MAX_LEN_B}
 PAPER_RULES = {"length_penalty": "gnmt", "stop_rule": "bound"}
 PAPER_SEARCH = {
-    **{"beam": BEAM, "lenpen": LENPEN},
+    "beam": BEAM,
+    "lenpen": LENPEN,
     **PAPER_RULES,
     "longest": f"source + {MAX_LEN_OWN}",
     "min_len": 1,

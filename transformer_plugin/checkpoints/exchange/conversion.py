@@ -86,9 +86,9 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
         settings, tables = with_learned_positions(completed_settings(header))
         if tables:  # the optimizer has no state for them
             state = {**state, "model": {**state["model"], **tables}, "last_optimizer_state": None}
-        more = {**tables, **STOCK_VERSION}
+        added = {**tables, **STOCK_VERSION}
     else:
-        more = {}
+        added = {}
         args = header if isinstance(header, Namespace) else Namespace(**header)
         check_is_transformer(args)
         settings = to_plugin(args)
@@ -100,7 +100,7 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
         stock.upgrade_state_dict(stored)  # names of older releases
     model = model_tensors(stored, ours)
     averages = {
-        name: {**model_tensors({**average, **more}, ours), **more}
+        name: {**model_tensors({**average, **added}, ours), **added}
         for name, average in (state.get("extra_state") or {}).items()
         if name in MOVING_AVERAGES and average
     }
@@ -113,7 +113,7 @@ def convert(state: dict[str, Any], to: str) -> dict[str, Any]:
             "task": _task(cfg.get("task") or {}, to),
             **training_sections(cfg, to),
         },
-        "model": {**model, **more},
+        "model": {**model, **added},
         "optimizer_history": renamed_history(state.get("optimizer_history"), to),
     }
     if averages:
