@@ -13,7 +13,8 @@ from recipe_environment import REPO, environment
 
 FAKES = {
     # srun: as many tasks as asked for on each node, one after another in number. With
-    # --kill-on-bad-exit=1, its default, the end of one that fails is the end of all.
+    # --kill-on-bad-exit=1, its default, a task that fails is the end of those of lower numbers.
+    # (Bash's "wait -n" would kill all, but misses a task now and then when several end at once.)
     "srun": """
 nodes=1 tasks=1 kill=1
 echo "$*" >> "$FAKE/srun"
@@ -29,13 +30,14 @@ done
 export SLURM_NTASKS=$((nodes * tasks))
 for ((i = 0; i < SLURM_NTASKS; i++)); do
     SLURM_PROCID=$i SLURM_LOCALID=$((i % tasks)) "$@" &
+    started[i]=$!
 done
 worst=0
-for ((i = 0; i < SLURM_NTASKS; i++)); do
+for ((i = SLURM_NTASKS - 1; i >= 0; i--)); do
     status=0
-    wait -n || status=$?
+    wait "${started[i]}" || status=$?
     ((status <= worst)) || worst=$status
-    ((status == 0 || kill == 0)) || kill -KILL $(jobs -p)
+    ((status == 0 || kill == 0 || i == 0)) || kill -KILL "${started[@]:0:i}"
 done
 exit "$worst"
 """,
