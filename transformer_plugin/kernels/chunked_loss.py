@@ -16,6 +16,7 @@ from ..modules.decoder import Decoder
 from ..modules.int8_linear import Int8Linear
 from ..modules.label_smoothing import SmoothedLoss, smoothed_cross_entropy, smoothed_loss
 from ..modules.products import product_type
+from .cpu import row_losses
 from .cpu.onednn import product
 from .plain_modules import plain_projection
 from .registry import kernel
@@ -25,7 +26,6 @@ from .second_derivatives import differentiable_gradients
 _CPU_BYTES = 8 << 20  # about the size of the inner caches
 _CPU_LEAST_ROWS = 256  # because each chunk is added to the whole gradient of the matrix
 _GPU_BYTES = 256 << 20
-_CPU_ROWS = 64  # rows whose float32 logits fit into the inner caches
 _CPU_CLASSES = 4096  # added to the gradient of the matrix at once, if the sum has another type
 
 
@@ -90,19 +90,16 @@ def _pass_over_chunks(
     chunk_size = min(rows_per_chunk(rows, vocabulary), rows.size(0))
     # Allocating memory for each chunk would cost more than the computation.
     buffer = rows.new_empty(chunk_size, vocabulary)
-    at_once = _CPU_ROWS if on_cpu else chunk_size
     classes = _CPU_CLASSES if on_cpu else vocabulary
-    wide_buffer = torch.empty_like(buffer[:at_once], dtype=wide)
 
     for start in range(0, rows.size(0), chunk_size):
         h = rows[start : start + chunk_size]
         logits = product(h, matrix.t(), out=buffer[: h.size(0)])
         gold = target[start : start + chunk_size]
         logits[gold.size(0) :] = 0  # idle rows
-        for part in zip(logits[: gold.size(0)].split(at_once), gold.split(at_once), strict=True):
-            found = _replace_by_gradient(*part, wide_buffer, epsilon)
-            losses += found[0]
-            correct += found[1]
+        loss, nll, is_correct = _replace_by_gradient(logits[: gold.size(0)], gold, epsilon)
+        losses += torch.stack([loss.sum(), nll.sum()])
+        correct += is_correct.sum()
         if grad_rows is not None:
             grad_rows[start : start + chunk_size] = product(logits, matrix)
         if grad_matrix is not None:
@@ -116,22 +113,24 @@ def _pass_over_chunks(
 
 
 def _replace_by_gradient(
-    logits: Tensor, target: Tensor, wide_buffer: Tensor, epsilon: float
-) -> tuple[Tensor, Tensor]:
+    logits: Tensor, target: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """With p = softmax(logits) and q the smoothed target, replaces ``logits`` by p - q.
 
     Args:
         logits: ``[n, V]``.
         target: gold classes, ``[n]``.
-        wide_buffer: ``[n, V]`` or longer, for the computation.
 
     Returns:
-        The sums of the smoothed and the plain loss, ``[2]``, in nats; the number of correct rows.
+        Three tensors ``[n]``: the smoothed and the plain loss, in nats, and whether the gold class
+        is among the likeliest.
     """
     gold = target.unsqueeze(1)
     share = epsilon / (logits.size(1) - 1)  # probability of each class in the smoothed target
     gold_share = 1 - epsilon - share  # additional probability of the gold class
-    p = wide_buffer[: logits.size(0)].copy_(logits)
+    if row_losses.supports(logits, target):
+        return row_losses.replace_by_gradient(logits, target, share, gold_share)
+    p = logits.to(torch.promote_types(logits.dtype, torch.float32), copy=True)
     gold_logits, top, sums = p.gather(1, gold), p.amax(1, keepdim=True), p.sum(1, keepdim=True)
     torch.softmax(p, 1, out=p)
     # log(sum(exp(logits - top))): the largest probability is at least 1 / V
@@ -140,7 +139,7 @@ def _replace_by_gradient(
     loss = gold_share * nll - share * (sums - logits.size(1) * top - logits.size(1) * log_sum)
     p.sub_(share).scatter_add_(1, gold, p.new_full(gold.shape, -gold_share))
     logits.copy_(p)
-    return torch.cat([loss, nll], 1).sum(0), (gold_logits >= top).sum()
+    return loss.squeeze(1), nll.squeeze(1), (gold_logits >= top).squeeze(1)
 
 
 class _ChunkedLoss(torch.autograd.Function):

@@ -4,18 +4,19 @@ import ctypes
 
 import pytest
 
-from transformer_plugin.kernels.cpu import attention, decoder_cache, dropout, library
+from transformer_plugin.kernels.cpu import attention, decoder_cache, dropout, library, row_losses
 
 pytestmark = pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")
 SHARED = {
     "sentences": attention._Sentences,
     "attention": decoder_cache.Attention,
     "dropout": dropout._Dropout,
+    "row_losses": row_losses._RowLosses,
 }
 
 
 def test_all_structures_are_compared():
-    modules = (attention, decoder_cache, dropout)
+    modules = (attention, decoder_cache, dropout, row_losses)
     found = [
         value
         for module in modules
