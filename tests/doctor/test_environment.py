@@ -150,7 +150,7 @@ def kernels_of(monkeypatch, tmp_path):
 def test_the_compiler_is_that_of_the_kernels(kernels_of, monkeypatch, caplog):
     """g++ on the path is of no use where CXX names a compiler that is missing."""
     found = kernels_of("no-such-compiler")
-    assert found.level == NOTE and "torch's, which is slower" in found.text
+    assert found.level == NOTE and "torch's, which are slower" in found.text
     assert "CXX" in found.remedy and "no-such-compiler" in caplog.text
     monkeypatch.setenv("TRANSFORMER_PLUGIN_COMPILED", "0")
     assert environment._compiled_kernels().remedy == "unset TRANSFORMER_PLUGIN_COMPILED"
@@ -184,7 +184,7 @@ def test_the_attention_that_runs_on_the_cpu_is_named(monkeypatch):
     for loaded, level, name in ((object(), OK, "the plugin's C++"), (None, NOTE, "torch's")):
         monkeypatch.setattr(library, "kernels", lambda loaded=loaded: loaded)
         (text,) = (text for text in texts(level) if text.startswith("attention"))
-        assert f"attention on the CPU: {name}" in text
+        assert f"attention and Adam on the CPU: {name}" in text
 
 
 @pytest.mark.parametrize("cuda, remedy", [(None, "torch with CUDA"), ("13.0", "update its driver")])

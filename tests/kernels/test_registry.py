@@ -197,7 +197,8 @@ def used_on_every_cpu():
     found = {"kernels/chunked_loss.py", "kernels/fused_adam.py", "kernels/fused_attention.py"}
     found.add("kernels/logit_chunks.py")
     if library.kernels() is not None:
-        found |= {f"kernels/cpu/{name}.py" for name in ("attention", "candidates", "decoder_cache")}
+        compiled = ("adam", "attention", "candidates", "decoder_cache")
+        found |= {f"kernels/cpu/{name}.py" for name in compiled}
     return found
 
 

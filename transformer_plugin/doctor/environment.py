@@ -177,26 +177,25 @@ def _kernels() -> Iterator[Finding]:
         text = f"{plain}: TRANSFORMER_PLUGIN_KERNELS is 0"
         yield Finding(NOTE, text, "unset TRANSFORMER_PLUGIN_KERNELS")
         return
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    weight = torch.nn.Parameter(torch.zeros(1, device=device))
+    if not torch.cuda.is_available():
+        yield _compiled_kernels()
+        return
+    weight = torch.nn.Parameter(torch.zeros(1, device="cuda"))
     weight.grad = torch.ones_like(weight)
     try:
         torch.optim.AdamW([weight], fused=True).step()
-        yield Finding(OK, f"Adam: torch's fused step on {device}")
+        yield Finding(OK, "Adam: torch's fused step on cuda")
     except RuntimeError as error:
-        text = f"torch's fused Adam, which vaswani_adam uses, does not run on {device}: {error}"
+        text = f"torch's fused Adam, which vaswani_adam uses, does not run on cuda: {error}"
         yield Finding(PROBLEM, text, "pip install --upgrade torch")
-    if torch.cuda.is_available():
-        names = ("flash", "mem_efficient", "math", "cudnn")
-        enabled = [n for n in names if getattr(torch.backends.cuda, f"{n}_sdp_enabled")()]
-        yield Finding(OK, f"attention: torch's SDPA ({', '.join(enabled)})")
-    else:
-        yield _compiled_kernels()
+    names = ("flash", "mem_efficient", "math", "cudnn")
+    enabled = [n for n in names if getattr(torch.backends.cuda, f"{n}_sdp_enabled")()]
+    yield Finding(OK, f"attention: torch's SDPA ({', '.join(enabled)})")
 
 
 def _compiled_kernels() -> Finding:
     """Whether the plugin's C++ kernels load; the first time they are compiled."""
-    slower = "attention on the CPU: torch's, which is slower"
+    slower = "attention and Adam on the CPU: torch's, which are slower"
     name = "TRANSFORMER_PLUGIN_COMPILED"
     if os.environ.get(name) == "0":
         return Finding(NOTE, f"{slower}: {name} is 0", f"unset {name}")
@@ -210,7 +209,8 @@ def _compiled_kernels() -> Finding:
             " compiled or loaded"
         )
         return Finding(NOTE, text, "use a C++20 compiler, such as g++ 10 or newer")
-    return Finding(OK, "attention on the CPU: the plugin's C++ kernels, compiled for this machine")
+    text = "attention and Adam on the CPU: the plugin's C++ kernels, compiled for this machine"
+    return Finding(OK, text)
 
 
 def _version(package: str) -> str | None:

@@ -10,10 +10,11 @@ import math
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim.adamw import adamw
 
 from ..modules.adam import AdamOptions, AdamTensors, adam_update
+from .plain_modules import are_plain_tensors
 from .registry import kernel
 
 # Weights updated at once, whose gradients are converted first. On a CPU they fit into the inner
@@ -26,10 +27,7 @@ def _supports(parameters: list[AdamTensors], options: AdamOptions) -> bool:
     return all(
         each.weight.dtype in (torch.float32, torch.float64)
         and each.weight.device.type in ("cpu", "cuda")
-        and not each.gradient.is_sparse
-        # Parts of a sharded tensor (DTensor) would be copies.
-        and all(type(t) in (Tensor, nn.Parameter) for t in each if t is not None)
-        and all(tensor.is_contiguous() for tensor in each if tensor is not None)
+        and are_plain_tensors(*each)
         for each in parameters
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..modules.attention import AttentionScore
@@ -67,3 +68,14 @@ def plain_projection(project: Callable[..., Any]) -> Linear | None:
         found = owner.output_projection
     is_plain = isinstance(found, nn.Module) and is_plain_linear(found)
     return found if is_plain and found.bias is None else None
+
+
+def are_plain_tensors(*tensors: Tensor | None) -> bool:
+    """Whether they are dense, contiguous and of no subclass: parts of a DTensor would be copies."""
+    return all(
+        type(tensor) in (Tensor, nn.Parameter)
+        and tensor.layout == torch.strided
+        and tensor.is_contiguous()
+        for tensor in tensors
+        if tensor is not None
+    )

@@ -4,10 +4,18 @@ import ctypes
 
 import pytest
 
-from transformer_plugin.kernels.cpu import attention, decoder_cache, dropout, library, row_losses
+from transformer_plugin.kernels.cpu import (
+    adam,
+    attention,
+    decoder_cache,
+    dropout,
+    library,
+    row_losses,
+)
 
 pytestmark = pytest.mark.skipif(library.kernels() is None, reason="no C++ compiler")
 SHARED = {
+    "adam": adam._Adam,
     "sentences": attention._Sentences,
     "attention": decoder_cache.Attention,
     "dropout": dropout._Dropout,
@@ -16,7 +24,7 @@ SHARED = {
 
 
 def test_all_structures_are_compared():
-    modules = (attention, decoder_cache, dropout, row_losses)
+    modules = (adam, attention, decoder_cache, dropout, row_losses)
     found = [
         value
         for module in modules

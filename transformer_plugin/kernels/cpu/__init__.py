@@ -3,4 +3,13 @@
 from . import packed_linear  # noqa: F401 - tried before linear.py, whose products have no packed copy
 
 # isort: split
-from . import attention, candidates, decoder_cache, decoder_layers, dropout, linear, products  # noqa: F401
+from . import (  # noqa: F401
+    adam,
+    attention,
+    candidates,
+    decoder_cache,
+    decoder_layers,
+    dropout,
+    linear,
+    products,
+)  # fmt: skip
