@@ -1,6 +1,6 @@
 """Adam with a fused update: one pass over each weight. It is torch's, or NVIDIA apex's on a GPU if
-that is installed. Without this kernel a training step takes 1.02 to 1.03 times as long on a
-CPU (``bench/kernels.py``)."""
+that is installed. On a CPU ``cpu/adam.py`` comes first, where it is compiled and supports the
+tensors; without either a training step takes 1.02 to 1.03 times as long (``bench/kernels.py``)."""
 
 from __future__ import annotations
 
