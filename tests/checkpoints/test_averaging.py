@@ -219,3 +219,26 @@ def test_an_average_holds_no_moving_averages(tmp_path):
     torch.save({"model": weights, "extra_state": extra}, tmp_path / "1.pt")
     for ema in (False, True):
         assert average([tmp_path / "1.pt"], ema)["extra_state"].keys() == {"x", "averaged"}
+
+
+@pytest.mark.parametrize("name", ["task", "source_lang", "target_lang"])
+def test_another_direction_of_the_same_data_is_another_run(tmp_path, name):
+    """German and English of shared embeddings have tensors of the same shapes."""
+    paths = [write(tmp_path / f"{i}.pt", i, i) for i in (1, 2)]
+    for path, value in zip(paths, ("de", "en"), strict=True):
+        state = torch.load(path, weights_only=False)
+        state["cfg"]["task"][name] = value
+        torch.save(state, path)
+    with pytest.raises(CheckpointError, match=f"task {name} is 'en', not 'de'"):
+        average(paths)
+
+
+def test_a_view_of_a_tensor_is_not_tied_to_it(tmp_path):
+    for i in (1, 2):
+        table = torch.arange(4.0).view(2, 2) * i
+        model = {"table": table, "first": table[:1], "across": table.T}
+        torch.save({"model": model}, tmp_path / f"{i}.pt")
+    model = average([tmp_path / "1.pt", tmp_path / "2.pt"])["model"]
+    expected = torch.arange(4.0).view(2, 2) * 1.5
+    for name, tensor in (("table", expected), ("first", expected[:1]), ("across", expected.T)):
+        assert model[name].equal(tensor), name

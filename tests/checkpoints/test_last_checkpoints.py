@@ -191,3 +191,11 @@ def test_a_run_that_was_resumed_has_the_updates_of_its_last_entry(tmp_path):
     found = last_checkpoints(tmp_path, 2, "updates")
     assert [path.name for path in found] == ["checkpoint_2_20.pt", "checkpoint_9_15.pt"]
     assert average(found[::-1])["model"]["count"] == 30
+
+
+def test_the_interval_is_the_one_that_the_run_has_now(tmp_path):
+    """It went on with half the interval, and its last one ended with an epoch."""
+    for updates in (100, 200):
+        write(tmp_path, f"checkpoint_1_{updates}.pt", updates, save_interval_updates=100)
+    write(tmp_path, "checkpoint_last.pt", 250, save_interval_updates=50)
+    assert names(tmp_path, 2, "updates") == ["checkpoint_1_200.pt", "checkpoint_last.pt"]

@@ -133,3 +133,7 @@ def test_every_tree_of_the_treebanks_comes_back(style, archive, trees, tmp_path)
             found += 1
             assert rebuilt(linearised(tree), tree.leaves()) == tree, f"{path}:{line}"
     assert found == trees
+
+
+def test_a_part_of_speech_may_be_the_mark_itself():
+    assert str(rebuilt(["*"], ["a"])) == "(TOP (* a))"

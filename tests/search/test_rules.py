@@ -11,6 +11,7 @@ from markov_chain import MarkovChain
 from transformer_plugin.modules.length_penalty import gnmt_length_penalty
 from transformer_plugin.search.beam_search import beam_search
 from transformer_plugin.search.candidates import likeliest
+from transformer_plugin.search.finished_hypotheses import FinishedHypotheses
 from transformer_plugin.search.next_tokens import Rules
 from transformer_plugin.search.scorers import ModelScorer
 
@@ -93,3 +94,14 @@ def test_rules_that_leave_no_hypothesis_are_refused(wrong, why):
 def test_temperatures_that_make_no_probabilities_are_refused(temperature):
     with pytest.raises(ValueError, match="expected a number above 0"):
         ModelScorer(None, None, None, 1, temperature)
+
+
+def test_the_bound_counts_the_maximum_length_with_its_end():
+    """Length 4, of 3 words and the end, has the largest penalty; a longer one is not possible."""
+    for largest, expected in ((4, [False, False, False, True]), (5, [True] * 4)):
+        lp = functools.partial(lambda longest, n: 10 if n == longest else 1, largest)
+        finished = FinishedHypotheses(torch.tensor([3, 9]), 1, lp, "bound")
+        row, ended = torch.tensor([0]), torch.tensor([[True, False]])
+        finished.add(row, 0, ended, torch.tensor([[-0.3, -1.0]]), torch.tensor([[0, 0]]))
+        done = [bool(finished.done(row, step, torch.tensor([[-1.0]]))) for step in range(4)]
+        assert done == expected

@@ -26,6 +26,18 @@ def test_the_share_of_the_epoch_stays(processes, batches, expected):
     assert restored["iterations_in_epoch"] == expected and not position.restored
 
 
+@pytest.mark.parametrize("grouped, processes", [(False, 3), (True, 2), (True, 3)])
+def test_an_order_that_depends_on_the_number_of_processes_is_said(caplog, grouped, processes):
+    """The batches read are said as the epoch resumes, rounded to a multiple of the processes."""
+    caplog.set_level("INFO")
+    position = DataPosition(processes, grouped)
+    position.restored = {"iterations_in_epoch": 5, "processes": 2, "batches": 12}
+    position.begin(24)
+    place = 18 if processes == 3 else 20
+    assert f"resumes after batch {place} of 24, for {processes} processes" in caplog.text
+    assert ("--grouped-shuffling" in caplog.text) == (grouped and processes == 3)
+
+
 @pytest.mark.parametrize("known", [{}, {"processes": 2, "batches": 0}])
 def test_without_the_number_of_batches_fairseqs_place_stays(known):
     position = DataPosition(1)

@@ -128,6 +128,8 @@ def test_a_loss_near_zero_or_below_it_may_vary():
     reward = [-7.5 - i / 5000 for i in range(4000)]
     assert not any(detector.has_diverged(i, loss) for i, loss in enumerate(reward, start=1))
     assert any(detector.has_diverged(4000 + i, -5.0) for i in range(1, 1000))
+    detector = DivergenceDetector(patience=5)  # a rise is a share of the loss' size
+    assert not any(detector.has_diverged(i, -100.0 if i < 500 else -80.0) for i in range(1000))
 
 
 def test_a_small_loss_may_multiply():

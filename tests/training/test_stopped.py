@@ -39,6 +39,10 @@ def test_signals_of_a_terminal_are_left_to_the_recipe_that_ignores_them_for_trai
         ({"no_last_checkpoints": True}, "not saved because of --no-last-checkpoints"),
         ({"restore_file": "a.pt"}, "saved; without --restore-file a.pt the same command resumes"),
         ({"restore_file": "runs/checkpoint_last.pt"}, "saved; run the same command to resume"),
+        (
+            {"reset_optimizer": True, "reset_meters": True},
+            "saved; without --reset-optimizer --reset-meters the same command resumes",
+        ),
     ],
 )
 def test_what_is_saved(monkeypatch, caplog, options, saved):

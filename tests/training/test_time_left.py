@@ -1,5 +1,7 @@
 """The time left in the log of training."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from transformer_plugin.training.time_left import TimeLeft
@@ -51,3 +53,18 @@ def test_epochs_after_the_last_one_do_not_count():
     left.batches_per_epoch = 8
     assert left.hours(1) is None
     assert left.hours(2) == pytest.approx(10 * 0.1)  # 8 and 4 updates of 6 minutes
+
+
+def test_the_limits_are_those_of_the_command():
+    limits = SimpleNamespace(max_update=7, max_epoch=2, update_freq=[4, 2], stop_time_hours=3)
+    expected = TimeLeft(7, 2, update_freq=[4, 2], max_hours=3)
+    assert vars(TimeLeft.within(limits)) == vars(expected)
+
+
+def test_the_last_update_of_an_epoch_may_be_of_fewer_batches():
+    """20 batches, 3 an update: 7 updates an epoch."""
+    times = iter([0, 3600])
+    left = TimeLeft(0, 4, lambda: next(times), update_freq=(3,))
+    left.batches_per_epoch = 20
+    assert left.hours(1) is None
+    assert left.hours(2) == pytest.approx(4 * 7 - 2)

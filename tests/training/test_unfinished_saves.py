@@ -153,7 +153,7 @@ def test_what_somebody_went_back_from_is_set_aside(tmp_path, write, caplog):
     write("checkpoint6.pt", 60, optimizer=False)
     write("checkpoint_best.pt", 70)
     last = write("checkpoint_last.pt", 20)
-    for options in ({"no_save": True}, {"reset_optimizer": True}):
+    for options in ({"no_save": True}, {"reset_lr_scheduler": True}):
         assert resumed_from(last, settings(tmp_path, **options)) == last
     assert not list(tmp_path.glob("*.abandoned"))
     os.utime(last, (0, 0))  # copied with its old time
@@ -212,6 +212,17 @@ def test_another_runs_last_checkpoint_sets_nothing_aside(tmp_path, write):
     write("checkpoint3.pt", 30)
     resumed_from(write("checkpoint_last.pt", 20, save_dir=tmp_path / "other"), settings(tmp_path))
     assert not set_aside(tmp_path)
+
+
+@pytest.mark.parametrize("reset", ["reset_optimizer", "reset_dataloader"])
+def test_what_is_counted_anew_is_set_aside(tmp_path, write, reset):
+    """--keep-interval-updates and --keep-last-epochs removed each new checkpoint instead."""
+    for name, updates in (("checkpoint2.pt", 20), ("checkpoint_2_18.pt", 18)):
+        write(name, updates)
+    write("checkpoint_2_19.pt", 19, save_dir=tmp_path / "other")
+    resumed_from(write("checkpoint_last.pt", 20), settings(tmp_path, **{reset: True}))
+    names = {"reset_optimizer": "checkpoint_2_18.pt", "reset_dataloader": "checkpoint2.pt"}
+    assert set_aside(tmp_path) == [f"{names[reset]}.abandoned"]
 
 
 def test_a_link_to_an_earlier_checkpoint_goes_back_to_it(tmp_path, write):

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.optim.adamw import adamw
 
 from ..modules.adam import AdamOptions, AdamTensors, adam_update
-from .plain_modules import are_plain_tensors
+from .plain_modules import are_alike
 from .registry import kernel
 
 # Weights updated at once, whose gradients are converted first. On a CPU they fit into the inner
@@ -27,7 +27,8 @@ def _supports(parameters: list[AdamTensors], options: AdamOptions) -> bool:
     return all(
         each.weight.dtype in (torch.float32, torch.float64)
         and each.weight.device.type in ("cpu", "cuda")
-        and are_plain_tensors(*each)
+        and each.mean.dtype == each.square.dtype == each.weight.dtype
+        and are_alike(*each)
         for each in parameters
     )
 

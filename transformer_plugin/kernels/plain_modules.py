@@ -70,12 +70,15 @@ def plain_projection(project: Callable[..., Any]) -> Linear | None:
     return found if is_plain and found.bias is None else None
 
 
-def are_plain_tensors(*tensors: Tensor | None) -> bool:
-    """Whether they are dense, contiguous and of no subclass: parts of a DTensor would be copies."""
-    return all(
+def are_alike(*tensors: Tensor | None) -> bool:
+    """Whether they are of one shape on one device, and each is dense, contiguous, in memory as its
+    elements are, and of no subclass: parts of a DTensor would be copies."""
+    given = [tensor for tensor in tensors if tensor is not None]
+    return len({(tensor.shape, tensor.device) for tensor in given}) == 1 and all(
         type(tensor) in (Tensor, nn.Parameter)
         and tensor.layout == torch.strided
         and tensor.is_contiguous()
-        for tensor in tensors
-        if tensor is not None
+        and not tensor.is_neg()
+        and not tensor._is_zerotensor()
+        for tensor in given
     )

@@ -17,14 +17,16 @@ class DataPosition:
 
     Args:
         processes: number of processes that read batches.
+        grouped: --grouped-shuffling, with which the order of an epoch depends on that number.
 
     Attributes:
         batches: number of batches in the epoch, of all processes; 0 = not known.
         restored: ``train_iterator`` of the checkpoint from which the run resumes.
     """
 
-    def __init__(self, processes: int) -> None:
+    def __init__(self, processes: int, grouped: bool = False) -> None:
         self.processes = processes
+        self.grouped = grouped
         self.batches = 0
         self.restored: dict[str, Any] = {}
 
@@ -46,10 +48,16 @@ class DataPosition:
         if not read or not before.get("batches") or self.state().items() <= before.items():
             return
         read *= before["processes"]
-        position = read * batches // before["batches"]
-        before["iterations_in_epoch"] = position // self.processes
+        each = read * batches // before["batches"] // self.processes
+        before["iterations_in_epoch"] = each
         logger.info(
             "the epoch resumes after batch %d of %d, for %d processes: the checkpoint was saved"
             " after batch %d of %d, by %d",
-            *(position, batches, self.processes, read, before["batches"], before["processes"]),
+            *(each * self.processes, batches, self.processes),
+            *(read, before["batches"], before["processes"]),
         )
+        if self.grouped and self.processes != before["processes"]:
+            logger.warning(
+                "--grouped-shuffling orders an epoch by the number of processes, which has changed:"
+                " in the rest of this epoch some sentences are read again, and others not at all"
+            )

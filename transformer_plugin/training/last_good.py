@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 def resumed_from(last: Path, settings: Any) -> Path:
     """The ``newest_good`` checkpoint. Unless the disk is full, it is copied to ``last``, which a
     run that has nothing left to train would not write, and to ``checkpoint_best.pt`` if it is the
-    best one: the save that failed has not done so. If it is ``last``, abandoned checkpoints are set
-    aside.
+    best one: the save that failed has not done so. If it is ``last``, checkpoints that have been
+    abandoned, or whose count starts again, are set aside.
 
     Args:
         settings: the section ``checkpoint`` of the command's settings.
@@ -43,6 +43,8 @@ def resumed_from(last: Path, settings: Any) -> Path:
             copy(good, last)
     elif resumes(settings):
         _set_aside_abandoned(last)
+    else:
+        _set_aside_former_counts(last, settings)
     return good
 
 
@@ -120,6 +122,25 @@ def _set_aside_abandoned(last: Path) -> None:
                 "%s, of update %s, is renamed to %s: %s goes back to update %d",
                 *(path, updates, set_aside(path, "abandoned"), last.name, done),
             )
+
+
+def _set_aside_former_counts(last: Path, settings: Any) -> None:
+    """Renames the run's checkpoints of intervals if --reset-optimizer starts the count of updates
+    again, and those of epochs if --reset-dataloader starts that of epochs again. Their numbers
+    would be the highest for long, with the same consequences."""
+    if not _is_own(last):
+        return
+    for path in _numbered(last.parent):
+        by_updates = path.stem.count("_") == 2
+        reset = "reset_optimizer" if by_updates else "reset_dataloader"
+        if settings[reset] and _is_own(path):
+            flag, aside = f"--{reset.replace('_', '-')}", set_aside(path, "abandoned")
+            logger.warning("%s is renamed to %s: %s starts its count again", path, aside, flag)
+
+
+def _is_own(path: Path) -> bool:
+    """Whether the run itself has saved this, and could resume from it."""
+    return finished_updates(path, check_weights=False) is not None and was_saved_here(path)
 
 
 def _numbered(folder: Path) -> list[Path]:

@@ -15,6 +15,7 @@ from ..checkpoints.safe_loading import load, load_header
 from .fine_tuning import check_model
 
 _OTHER_SIZE = "doesn't match the size of optimizer's group"  # in the message of torch's ValueError
+_OTHER_OPTIMIZER = "Optimizer does not match"  # in fairseq's
 _REMEDY = "give --reset-optimizer once, or start in another --save-dir with --finetune-from-model"
 
 
@@ -42,6 +43,12 @@ def explained(filename: str, trainer: Trainer) -> Iterator[None]:
             raise CheckpointError(
                 f"{filename}: the run trained {_parameters(trained)} parameters, the model now has"
                 f" {_parameters(trainer.optimizer.param_groups)} trainable ones: {_REMEDY}"
+            ) from None
+        if _OTHER_OPTIMIZER in str(error) and "FP16Optimizer" in str(error):
+            raise CheckpointError(
+                f"{filename}: the run was trained with another precision, and cannot change it:"
+                " give the same --bf16 or --fp16 or none, or start another run from it with"
+                " --finetune-from-model, in another --save-dir"
             ) from None
         with reported_in_one_line(filename):
             raise

@@ -20,6 +20,7 @@ from .best_metric import refusing_wrong_metrics
 from .collectives import wait_for_all
 from .interruption import requested
 from .interval_checkpoints import saving_each_interval, saving_the_last_epoch
+from .same_run import RESETS
 from .trainer import SafeTrainer
 
 logger = logging.getLogger(__name__)
@@ -93,4 +94,6 @@ def _what_is_saved(cfg: Any) -> str:
         return f"not saved because of {'--no-save' if cfg.no_save else '--no-last-checkpoints'}"
     if cfg.restore_file not in ("checkpoint_last.pt", f"{cfg.save_dir}/checkpoint_last.pt"):
         return f"saved; without --restore-file {cfg.restore_file} the same command resumes"
+    if resets := [f"--{name.replace('_', '-')}" for name in RESETS if getattr(cfg, name)]:
+        return f"saved; without {' '.join(resets)} the same command resumes"
     return "saved; run the same command to resume"

@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 from ..checkpoints.safe_loading import load_header
 
 logger = logging.getLogger(__name__)
+RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
 _SETTING_THE_LOSS = ("model", "criterion")  # sections with dropout and label smoothing
 
 
@@ -20,8 +21,7 @@ def resumes(settings: Any) -> bool:
     Args:
         settings: the section ``checkpoint`` of the command's settings.
     """
-    resets = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
-    return not any(settings[name] for name in (*resets, "no_last_checkpoints"))
+    return not any(settings[name] for name in (*RESETS, "no_last_checkpoints"))
 
 
 def continues_itself(path: str, settings: Any) -> bool:

@@ -59,7 +59,7 @@ class SafeTrainer(Trainer):
         self.update = 0  # which train_step has made, or skipped
         self._logged_update_size = False
         self._frozen: dict[str, Tensor] = {}
-        self._position = DataPosition(self.data_parallel_world_size)
+        self._position = DataPosition(self.data_parallel_world_size, cfg.dataset.grouped_shuffling)
         self._divergence = DivergenceDetector(_option(task, "divergence_updates"))
         self._time_left = TimeLeft.within(cfg.optimization)
         listen()

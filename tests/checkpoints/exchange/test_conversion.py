@@ -12,7 +12,7 @@ from fairseq.models.transformer import TransformerModel
 from fairseq.optim.adam import Adam as StockAdam
 from fairseq.tasks.translation import TranslationConfig
 from omegaconf import OmegaConf
-from stock_models import HALF, POSITIONS, UNTIED, stock_settings
+from stock_models import POSITIONS, UNTIED, header, stock_settings, trained
 
 from transformer_plugin import cli
 from transformer_plugin.checkpoint_error import CheckpointError
@@ -23,34 +23,6 @@ from transformer_plugin.checkpoints.stock_settings import UnsupportedModel
 from transformer_plugin.model import VaswaniTransformer
 from transformer_plugin.modules.adam import Adam
 from transformer_plugin.task_config import VaswaniTranslationConfig
-
-PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
-LEARNED = {"encoder_learned_pos": True, "decoder_learned_pos": True}
-
-
-def trained(model, optimizer_class, sample):
-    """The optimizer of ``model`` after an update."""
-    optimizer = optimizer_class(model.parameters(), lr=1e-3)
-    model(**sample["net_input"])[0].square().mean().backward()
-    optimizer.step()
-    return optimizer
-
-
-def header(model, args, optimizer) -> dict:
-    return {
-        "args": None,
-        "cfg": {"model": args, "task": {"_name": "translation", "source_lang": "en"}},
-        "model": model.state_dict(),
-        "last_optimizer_state": optimizer.state_dict(),
-        "optimizer_history": [{"criterion_name": "LabelSmoothedCrossEntropyCriterion"}],
-    }
-
-
-@pytest.fixture(params=[{}, PRE_NORM, LEARNED, UNTIED, HALF], ids=str)
-def stock(request, build_stock, batch):
-    model = build_stock(**POSITIONS, **request.param)
-    optimizer = trained(model, StockAdam, batch([7, 4, 6], [3, 6, 5]))
-    return model, optimizer, header(model, stock_settings(request.param), optimizer)
 
 
 def test_stock_computes_the_same_as_ours_and_training_goes_on(stock, build, batch):
@@ -95,11 +67,25 @@ def test_one_flat_vector_is_reordered_as_its_parts_are(stock):
     }
     joined = parts | {"state": {0: {"step": 1, **flat}}}
     result = convert(state | {"last_optimizer_state": joined}, "plugin")["last_optimizer_state"]
+    assert result["param_groups"][0]["params"] == list(result["state"]) == [0]
     apart = convert(state, "plugin")["last_optimizer_state"]["state"]
     for moment, vector in flat.items():
         expected = torch.cat([entry[moment].flatten() for entry in apart.values()])
         assert torch.equal(result["state"][0][moment], expected)
         assert not torch.equal(expected, vector)
+
+
+def test_moments_are_of_their_parameter_in_whatever_order_they_were_made(stock):
+    """Parameters that were frozen at first have the last ones."""
+    _, _, state = stock
+    adam = state["last_optimizer_state"]
+    late = adam | {"state": dict(reversed(adam["state"].items()))}
+    expected, found = (
+        convert(state | {"last_optimizer_state": each}, "plugin")["last_optimizer_state"]["state"]
+        for each in (adam, late)
+    )
+    for number, entry in expected.items():
+        assert torch.equal(found[number]["exp_avg"], entry["exp_avg"]), number
 
 
 @pytest.mark.parametrize("encoding", ["paper", "t2t"])

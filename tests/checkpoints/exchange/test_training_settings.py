@@ -125,3 +125,11 @@ def test_the_optimizers_state_is_of_the_other_sides_classes(loss):
     (stock,) = renamed_history([ours], "stock")
     assert stock["criterion_name"] == LabelSmoothedCrossEntropyCriterion.__name__
     assert stock["optimizer_name"] == FairseqAdam.__name__
+
+
+def test_weight_decay_and_learning_rate_are_kept_there_and_back():
+    adam = {"_name": "vaswani_adam", "adam_eps": 1e-8, "weight_decay": 0.01, "lr": [0.1]}
+    stock = training_sections({"optimizer": adam}, "stock")
+    assert (stock["optimizer"]["weight_decay"], stock["optimizer"]["lr"]) == (0.01, [0.1])
+    assert stock["optimizer"]["adam_eps"] == 1e-8
+    assert training_sections(stock, "plugin")["optimizer"] == adam

@@ -20,15 +20,27 @@ def tensors(size, dtype):
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("size", [1, 15, 33, 8192, 50_001])
-def test_an_update_is_that_of_float64(dtype, size):
+@pytest.mark.parametrize(
+    "options",
+    [
+        OPTIONS,
+        OPTIONS._replace(eps=1e-2),
+        OPTIONS._replace(beta2=0.9999),
+        OPTIONS._replace(step=1, beta2=1 - 1e-7),
+    ],
+    ids=["usual", "large epsilon", "beta2 near 1", "beta2 nearer to 1"],
+)
+def test_an_update_is_that_of_float64(dtype, size, options):
     found, exact = tensors(size, dtype), tensors(size, dtype)
     exact = AdamTensors(*(None if t is None else t.double() for t in exact))
-    assert adam._supports([found], OPTIONS)
-    adam.adam_in_one_pass([found], OPTIONS)
-    adam_update.plain([exact._replace(rounded=None)], OPTIONS)
+    found.square.mul_(1e-6)
+    exact.square.copy_(found.square)
+    assert adam._supports([found], options)
+    adam.adam_in_one_pass([found], options)
+    adam_update.plain([exact._replace(rounded=None)], options)
     for name in ("weight", "mean", "square"):
         mine, theirs = getattr(found, name).double(), getattr(exact, name)
-        torch.testing.assert_close(mine, theirs, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(mine, theirs, rtol=2e-6, atol=1e-8 if name == "square" else 2e-6)
     if found.rounded is not None:
         assert found.rounded.equal(found.weight.to(dtype))
 
@@ -45,6 +57,7 @@ def test_changes_in_place_are_counted(dtype):
 def test_infinite_and_missing_numbers_stay_what_they_are():
     given = tensors(20, torch.bfloat16)
     given.gradient[:2] = torch.tensor([torch.nan, torch.inf])
+    given.weight[1] = torch.tensor(-1, dtype=torch.int32).view(torch.float32)  # NaN of all ones
     adam.adam_in_one_pass([given], OPTIONS)
     assert given.weight[:2].isnan().all() and given.rounded[:2].isnan().all()
     assert given.weight[2:].isfinite().all()
@@ -59,6 +72,13 @@ def test_infinite_and_missing_numbers_stay_what_they_are():
         {"gradient": torch.zeros(2, 4, dtype=torch.float16)},
         {"rounded": torch.zeros(2, 4, dtype=torch.bfloat16)},
         {"square": torch.zeros(4, 2).t()},
+        {"square": torch.zeros(2, 3)},
+        {"mean": torch.zeros(2, 4, dtype=torch.bfloat16)},
+        {"mean": torch.zeros(2, 4, dtype=torch.float64)},
+        {"mean": torch.zeros(2, 4, device="meta")},
+        {"gradient": torch._neg_view(torch.zeros(2, 4))},
+        {"gradient": torch._efficientzerotensor((2, 4))},
+        {"gradient": torch.zeros(1)},
     ],
     ids=lambda changed: next(iter(changed)),
 )

@@ -52,8 +52,9 @@ def test_a_class_that_is_excluded_is_learnt_away_from_nothing():
 def test_nan_is_seen_in_the_loss_and_the_gradient(place):
     logits = torch.randn(1, 19)
     logits[0, place] = torch.nan
-    loss, nll, _ = row_losses.replace_by_gradient(logits, torch.tensor([5]), 0.01, 0.8)
-    assert loss.isnan().all() and nll.isnan().all() and logits.isnan().all()
+    target = logits[:, 1:15].argmax(1) + 1  # it would be the likeliest class
+    loss, nll, correct = row_losses.replace_by_gradient(logits, target, 0.01, 0.8)
+    assert loss.isnan().all() and nll.isnan().all() and logits.isnan().all() and not correct.any()
 
 
 def test_the_number_of_threads_does_not_matter(monkeypatch):
@@ -73,3 +74,29 @@ def test_a_target_that_is_no_class_is_an_error(gold):
     features, project = torch.randn(4, 7), torch.nn.Linear(7, 11, bias=False)
     with pytest.raises((RuntimeError, IndexError), match=r"out of (bounds|range)"):
         smoothed_loss(features, project, torch.tensor([0, gold, 1, 2]), EPSILON)
+
+
+def test_other_logits_and_targets_are_left_to_torch():
+    logits, target = torch.randn(4, 4), torch.tensor([0, 1, 2, 3])
+    assert row_losses.supports(logits, target)
+    assert not row_losses.supports(logits.t(), target)
+    assert not row_losses.supports(logits.double(), target)
+    for other in (target.int(), target[:3], target[:, None], target.to("meta")):
+        assert not row_losses.supports(logits, other)
+    assert not row_losses.supports(logits[:0], target[:0])
+
+
+def test_a_target_may_have_strides():
+    logits, target = torch.randn(4, 9), torch.tensor([[0, 5], [1, 6], [2, 7], [3, 8]])
+    for strided in (target[:, 1], target[0, :1].expand(4)):
+        found, expected = found_and_expected(logits.clone(), strided)
+        torch.testing.assert_close(found[1].double(), expected[1], rtol=1e-5, atol=1e-5)
+
+
+def test_the_loss_in_chunks_uses_them(monkeypatch):
+    calls = []
+    replace = row_losses.replace_by_gradient
+    watched = lambda *given: calls.append(given) or replace(*given)  # noqa: E731
+    monkeypatch.setattr(row_losses, "replace_by_gradient", watched)
+    smoothed_loss(torch.randn(4, 7), torch.nn.Linear(7, 11, bias=False), torch.arange(4), EPSILON)
+    assert len(calls) == 1

@@ -10,7 +10,7 @@ from ctypes import c_float, c_int64
 import torch
 
 from ...modules.adam import AdamOptions, AdamTensors, adam_update
-from ..plain_modules import are_plain_tensors
+from ..plain_modules import are_alike
 from ..registry import kernel
 from .library import is_supported, run
 
@@ -20,15 +20,16 @@ class _Adam(ctypes.Structure):
 
     _fields_ = [
         ("size", c_int64),
-        *((name, c_float) for name in ("factor", "beta1", "beta2", "step_size", "eps", "kept")),
+        *((name, c_float) for name in ("factor", "beta1", "rest1", "beta2", "rest2")),
+        *((name, c_float) for name in ("step_size", "eps", "kept")),
     ]
 
 
 def _supports(parameters: list[AdamTensors], options: AdamOptions) -> bool:
     return all(
-        each.weight.dtype == torch.float32
+        each.weight.dtype == each.mean.dtype == each.square.dtype == torch.float32
         and is_supported(each.gradient)
-        and are_plain_tensors(*each)
+        and are_alike(*each)
         and (each.rounded is None or each.rounded.dtype == each.gradient.dtype)
         for each in parameters
     )
@@ -39,7 +40,8 @@ def adam_in_one_pass(parameters: list[AdamTensors], options: AdamOptions) -> Non
     """See ``adam_update``."""
     step, lr, beta1, beta2, eps, weight_decay, factor = options
     step_size = lr * math.sqrt(1 - beta2**step) / (1 - beta1**step)
-    numbers = float(factor), beta1, beta2, step_size, eps, 1 - lr * weight_decay
+    betas = beta1, 1 - beta1, beta2, 1 - beta2
+    numbers = float(factor), *betas, step_size, eps, 1 - lr * weight_decay
     for weight, gradient, *moments, rounded in parameters:
         given = [gradient, weight, *moments, rounded]
         run("adam", gradient.dtype, _Adam(weight.numel(), *numbers), given)

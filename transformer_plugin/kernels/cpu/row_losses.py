@@ -24,8 +24,8 @@ def supports(logits: Tensor, target: Tensor) -> bool:
     return (
         is_supported(logits)
         and logits.is_contiguous()
-        and target.dtype == torch.int64
-        and target.numel() > 0
+        and (target.dtype, target.device) == (torch.int64, logits.device)
+        and target.shape == logits.shape[:1] != (0,)
         and all(gold in range(logits.size(1)) for gold in map(int, target.aminmax()))
     )
 

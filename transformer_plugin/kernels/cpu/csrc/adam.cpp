@@ -14,7 +14,8 @@ namespace {
 struct Adam {  // as in adam.py
     int64_t size;
     float factor;  // of the gradient
-    float beta1, beta2, step_size, eps;
+    float beta1, rest1, beta2, rest2;  // 1 - beta, rounded once
+    float step_size, eps;
     float kept;  // of a weight by weight decay
 };
 
@@ -35,7 +36,7 @@ void assign(float x, float& to) { to = x; }
 void assign(float x, BFloat16& to) {  // rounded to nearest, ties to even
     uint32_t bits;
     std::memcpy(&bits, &x, sizeof bits);
-    to.bits = uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    to.bits = x == x ? uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16) : 0x7fc0;
 }
 
 template <class Number>
@@ -44,8 +45,8 @@ void update(const Adam& a, int64_t start, int64_t end, const Number* gradient, f
 #pragma GCC ivdep
     for (int64_t i = start; i < end; ++i) {
         const float g = number(gradient[i]) * a.factor;
-        mean[i] = mean[i] * a.beta1 + g * (1 - a.beta1);
-        square[i] = square[i] * a.beta2 + g * g * (1 - a.beta2);
+        mean[i] = mean[i] * a.beta1 + g * a.rest1;
+        square[i] = square[i] * a.beta2 + g * g * a.rest2;
         weight[i] = weight[i] * a.kept - a.step_size * (mean[i] / (std::sqrt(square[i]) + a.eps));
     }
     if (!rounded) return;
@@ -66,8 +67,9 @@ void adam(const Adam& a, Parallel parallel, int64_t threads, const Number* gradi
 
 // Size and field offsets of Adam; a test compares them with Python's.
 extern "C" const int64_t adam_layout[] = {
-    sizeof(Adam),          offsetof(Adam, size),  offsetof(Adam, factor),
-    offsetof(Adam, beta1), offsetof(Adam, beta2), offsetof(Adam, step_size),
-    offsetof(Adam, eps),   offsetof(Adam, kept)};
+    sizeof(Adam),          offsetof(Adam, size),      offsetof(Adam, factor),
+    offsetof(Adam, beta1), offsetof(Adam, rest1),     offsetof(Adam, beta2),
+    offsetof(Adam, rest2), offsetof(Adam, step_size), offsetof(Adam, eps),
+    offsetof(Adam, kept)};
 
 EXPORT(adam)

@@ -30,10 +30,12 @@ void row_loss(const RowLosses& s, Number* x, int64_t gold, float* loss, float* n
     float* const p = room.data();
 
     Floats top = Floats{} + kMinusInfinity;
+    Ints not_numbers{};
     for (int64_t i = 0; i < size; i += kLanes) {
         const Floats logits = i < whole ? load(x + i) : load(x + i, rest, kMinusInfinity);
         store(logits, p + i);
         top = larger(top, logits);
+        not_numbers |= logits != logits;
     }
     const float most = largest(top), gold_logit = p[gold];
     Floats total{}, differences{};
@@ -49,7 +51,7 @@ void row_loss(const RowLosses& s, Number* x, int64_t gold, float* loss, float* n
     const float z = sum(total), log_z = std::log(z);
     *nll = most - gold_logit + log_z;  // in this order: the logits may be much larger
     *loss = s.gold_share * *nll - s.share * (sum_of_differences - s.classes * log_z);
-    *correct = gold_logit >= most;
+    *correct = gold_logit >= most && !any(not_numbers);
     p[gold] -= s.gold_share * z;
     for (int64_t i = 0; i < whole; i += kLanes) store(load(p + i) * (1 / z) - s.share, x + i);
     if (!rest) return;
