@@ -93,3 +93,9 @@ def check_plain(path: Path, lines: list[str]) -> None:
         f"{first}: '@@ ' or '▁', subword marks, in {count} ('{example}'): scored as text",
         file=sys.stderr,
     )
+
+
+def moses_words(sentence: str) -> list[str]:
+    """The tokens of a sentence for Moses' detokeniser. It knows ``@-@``, but not ``##AT##-##AT##``,
+    the hyphens within words of Stanford's WMT14 files."""
+    return sentence.replace(" ##AT##-##AT## ", "-").split()

@@ -10,7 +10,7 @@ from functools import cache
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
-_SPLIT_HYPHEN = " ##AT##-##AT## "  # in Stanford's WMT14 files; the detokeniser knows " @-@ "
+from transformer_plugin.text_lines import moses_words
 
 
 @cache
@@ -32,6 +32,5 @@ def _detokeniser(language: str) -> MosesDetokenizer:
 
 def detokenise(sentence: str, language: str) -> str:
     """The plain text of a sentence's tokens."""
-    words = sentence.replace(_SPLIT_HYPHEN, "-").split()
-    text: str = _detokeniser(language).detokenize(words)
+    text: str = _detokeniser(language).detokenize(moses_words(sentence))
     return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -72,9 +73,21 @@ def test_an_experiment_whose_name_has_a_space_can_be_pasted(finished_run, monkey
     run = finished_run / "runs/my toy"
     run.parent.mkdir()
     shutil.copytree(finished_run, run, ignore=shutil.ignore_patterns("runs"))
+    (finished_run / "recipes").mkdir()  # as in the root of the repository
     monkeypatch.chdir(finished_run)
     shown = summary(run, run, experiment="my toy").splitlines()
     assert "  echo 'in 0' | recipes/translate.sh 'my toy'" in shown
+
+
+def test_commands_can_be_pasted_in_another_folder(finished_run, monkeypatch):
+    """Recipes are called from anywhere; paths relative to that folder and to the repository were
+    mixed."""
+    monkeypatch.chdir(finished_run.parent)
+    shown = summary(Path(finished_run.name), Path(finished_run.name), experiment="toy")
+    steps = shown.partition("next:\n")[2].splitlines()
+    repository = Path(__file__).resolve().parents[2]
+    assert steps[0] == f"  cd {repository}" and (repository / "recipes/translate.sh").exists()
+    assert f"DATA_DIR={finished_run} CHECKPOINT={finished_run}/checkpoints" in steps[1]
 
 
 def test_a_log_without_progress_is_refused(finished_run, capsys):

@@ -59,6 +59,14 @@ def test_moses_tokens_are_undone_as_moses_does(log, tmp_path):
     assert output.read_text() == "It's a \"test\", isn't it? (R & D: 3.5%)\n"
 
 
+def test_the_hyphens_of_stanfords_files_are_undone(log, tmp_path):
+    """Its WMT14 data have ##AT##-##AT##, which Moses' detokeniser does not know."""
+    output = tmp_path / "hypotheses.txt"
+    text = "D-0\t-1\ta well ##AT##-##AT## known b @-@ c\n"
+    main(["hypotheses", "--log", str(log(text)), "--output", str(output), "--detokenise", "en"])
+    assert output.read_text() == "a well-known b-c\n"
+
+
 def test_the_command_writes_one_line_each(log, tmp_path):
     output = tmp_path / "hypotheses.txt"
     assert main(["hypotheses", "--log", str(log(LOG.format(1))), "--output", str(output)]) == 0

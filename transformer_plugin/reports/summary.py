@@ -91,8 +91,11 @@ def _speed(log: TrainingLog | None) -> str:
 def _next(
     run: Path, data: Path, log: TrainingLog | None, experiment: str, sentence: str
 ) -> list[str]:
-    """Suggested next commands; recipes find .venv themselves."""
-    folder, data_folder = (shlex.quote(shown_path(path)) for path in (run, data))
+    """Suggested next commands, for the root of the repository; recipes find .venv themselves."""
+    repository = Path(__file__).resolve().parents[2]
+    is_elsewhere = not Path("recipes").is_dir() and (repository / "recipes").is_dir()
+    paths = [path.absolute() if is_elsewhere else shown_path(path) for path in (run, data)]
+    folder, data_folder = (shlex.quote(str(path)) for path in paths)
     checkpoint = f"{folder}/checkpoints/averaged.pt"
     knobs = f"DATA_DIR={data_folder} CHECKPOINT={checkpoint} "
     if folder == data_folder == shlex.quote(f"runs/{experiment}"):
@@ -100,7 +103,8 @@ def _next(
     given = f"--data {data_folder}"
     if data != run:  # one of several runs on the same data
         given += f" --path {checkpoint}"
-    commands = [
+    commands = [f"  cd {shlex.quote(str(repository))}"] if is_elsewhere else []
+    commands += [
         f"  echo {shlex.quote(sentence)} | {knobs}recipes/translate.sh {shlex.quote(experiment)}",
         "  . .venv/bin/activate",
         f"  transformer-plugin report {folder}  # curves, and the best and worst translations",

@@ -9,7 +9,7 @@ from pathlib import Path
 from sacremoses import MosesDetokenizer
 
 from ..files import atomic_write, check_target, shown_path
-from ..text_lines import decode
+from ..text_lines import decode, moses_words
 
 
 def read_hypotheses(log: Path) -> list[str]:
@@ -54,7 +54,7 @@ def read_hypotheses(log: Path) -> list[str]:
 def detokenise(hypotheses: list[str], language: str) -> list[str]:
     """Undoes Moses' tokenisation and escapes (``&apos;``), for a language such as ``de``."""
     detokeniser = MosesDetokenizer(lang=language)
-    return [detokeniser.detokenize(hypothesis.split()) for hypothesis in hypotheses]
+    return [detokeniser.detokenize(moses_words(hypothesis)) for hypothesis in hypotheses]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ import sentencepiece
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 from subword_nmt.apply_bpe import BPE
 
-from ..text_lines import words_of
+from ..text_lines import moses_words, words_of
 
 # data-prep/subwords.py writes the last alone for --kind words, else beside one of the others.
 _MODEL, _CODES, _VOCABULARY = "joint.model", "joint.codes", "joint.vocab"
@@ -133,7 +133,7 @@ class MosesPieces(Subwords):
     def _text(self, pieces: list[str]) -> str:
         """Joins the subwords to words and detokenises them."""
         words = f"{' '.join(pieces)} ".replace(f"{_CONTINUED} ", "")
-        return self.detokeniser.detokenize(words.split())
+        return self.detokeniser.detokenize(moses_words(words))
 
     def begins_word(self, piece: str, before: str) -> bool:
         """Whether the subword before is the last of its word."""

@@ -194,7 +194,7 @@ def parse(data: bytes, bounds: Bounds) -> Job:
         raise HTTPException(400, f'"nbest" is a number from 1 to {bounds.nbest}, the beam')
     if SURROGATE.search(text):
         raise HTTPException(400, '"text" holds half of a surrogate pair')
-    lines = text.removesuffix("\n").split("\n")
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
     if len(lines) > bounds.lines:
         raise HTTPException(413, f"at most {bounds.lines} lines a request")
     return Job(lines, attention, nbest)

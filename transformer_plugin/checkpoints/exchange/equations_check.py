@@ -37,7 +37,7 @@ def note_own_architecture(name: str | None) -> None:
     if name and built_class(name) is not VaswaniTransformer:
         print(
             f"note: {name} is an architecture of your own; it is written as the plugin's model with"
-            " its settings. If its class computes something else, the other software does not"
+            " its settings. Whatever else its class computes is lost, and the result is then wrong"
         )
 
 
