@@ -88,7 +88,7 @@ def test_the_rotation_is_that_of_complex_numbers(example):
 
 def loaded(folder, data):
     return checkpoint_utils.load_model_ensemble_and_task(
-        [str(folder / "checkpoints/checkpoint_last.pt")], {"data": str(data)}
+        [str(next(folder.glob("checkpoints/*/checkpoint_last.pt")))], {"data": str(data)}
     )
 
 

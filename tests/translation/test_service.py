@@ -70,6 +70,12 @@ def test_what_it_refuses(service, body, status, message):
     assert service.translate({"text": "the cat"})[0] == 200  # and it stays up
 
 
+def test_lines_may_end_as_on_windows(service):
+    status, answer = service.translate({"text": "the cat\r\nthe quick cat\r\n"})
+    assert status == 200
+    assert [each["source"] for each in answer["translations"]] == ["the cat", "the quick cat"]
+
+
 def test_a_body_that_never_says_its_size_is_bounded(service):
     found, answer, _ = service.request("POST", "/translate", iter([b"x" * 10_000] * 100), **JSON)
     assert found == 413 and b"at most" in answer

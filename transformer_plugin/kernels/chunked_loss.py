@@ -17,6 +17,7 @@ from ..modules.int8_linear import Int8Linear
 from ..modules.label_smoothing import SmoothedLoss, smoothed_cross_entropy, smoothed_loss
 from ..modules.products import product_type
 from .cpu import row_losses
+from .cpu.library import is_supported
 from .cpu.onednn import product
 from .plain_modules import plain_projection
 from .registry import kernel
@@ -26,6 +27,7 @@ from .second_derivatives import differentiable_gradients
 _CPU_BYTES = 8 << 20  # about the size of the inner caches
 _CPU_LEAST_ROWS = 256  # because each chunk is added to the whole gradient of the matrix
 _GPU_BYTES = 256 << 20
+_CPU_ROWS = 64  # rows whose float32 logits fit into the inner caches, if torch computes
 _CPU_CLASSES = 4096  # added to the gradient of the matrix at once, if the sum has another type
 
 
@@ -90,6 +92,7 @@ def _pass_over_chunks(
     chunk_size = min(rows_per_chunk(rows, vocabulary), rows.size(0))
     # Allocating memory for each chunk would cost more than the computation.
     buffer = rows.new_empty(chunk_size, vocabulary)
+    at_once = _CPU_ROWS if on_cpu and not is_supported(rows) else chunk_size
     classes = _CPU_CLASSES if on_cpu else vocabulary
 
     for start in range(0, rows.size(0), chunk_size):
@@ -97,9 +100,10 @@ def _pass_over_chunks(
         logits = product(h, matrix.t(), out=buffer[: h.size(0)])
         gold = target[start : start + chunk_size]
         logits[gold.size(0) :] = 0  # idle rows
-        loss, nll, is_correct = _replace_by_gradient(logits[: gold.size(0)], gold, epsilon)
-        losses += torch.stack([loss.sum(), nll.sum()])
-        correct += is_correct.sum()
+        for part in zip(logits[: gold.size(0)].split(at_once), gold.split(at_once), strict=True):
+            loss, nll, is_correct = _replace_by_gradient(*part, epsilon)
+            losses += torch.stack([loss.sum(), nll.sum()])
+            correct += is_correct.sum()
         if grad_rows is not None:
             grad_rows[start : start + chunk_size] = product(logits, matrix)
         if grad_matrix is not None:

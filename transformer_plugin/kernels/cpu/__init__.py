@@ -12,4 +12,4 @@ from . import (  # noqa: F401
     dropout,
     linear,
     products,
-)  # fmt: skip
+)
