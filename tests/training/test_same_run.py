@@ -159,6 +159,13 @@ def test_other_frozen_parameters_are_named_in_a_line(old, tmp_path):
     trainer.load_checkpoint(last(old), reset_optimizer=True)
 
 
+def test_another_precision_is_named_in_a_line(old, tmp_path):
+    """fairseq says: give --reset-optimizer, which loses the moments and starts warm-up again."""
+    trainer, _ = build_trainer(tmp_path / "new", "--bf16", data=old.cfg.task.data)
+    with pytest.raises(CheckpointError, match=f"{last(old)}: the run .* another precision"):
+        trainer.load_checkpoint(last(old))
+
+
 def test_a_checkpoint_that_does_not_exist_is_not_blamed(tmp_path, monkeypatch):
     """A new run only builds its optimizer, and with several processes DDP."""
 
