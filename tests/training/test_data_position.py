@@ -27,8 +27,8 @@ def test_the_share_of_the_epoch_stays(processes, batches, expected):
 
 
 @pytest.mark.parametrize("grouped, processes", [(False, 3), (True, 2), (True, 3)])
-def test_an_order_that_depends_on_the_number_of_processes_is_said(caplog, grouped, processes):
-    """The batches read are said as the epoch resumes, rounded to a multiple of the processes."""
+def test_an_order_that_depends_on_the_number_of_processes_is_logged(caplog, grouped, processes):
+    """And the place at which the epoch resumes, a multiple of the number of processes."""
     caplog.set_level("INFO")
     position = DataPosition(processes, grouped)
     position.restored = {"iterations_in_epoch": 5, "processes": 2, "batches": 12}

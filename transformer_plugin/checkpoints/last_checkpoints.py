@@ -35,9 +35,10 @@ class _Saved(NamedTuple):
     header: dict[str, Any]
 
 
-def is_numbered(name: str) -> bool:
-    """Whether a file has the name of a checkpoint of an epoch or of an interval of updates."""
-    return any(pattern.fullmatch(name) for pattern in _NAMES.values())
+def is_numbered(name: str, *kinds: str) -> bool:
+    """Whether a file has the name of a checkpoint of an epoch or of an interval of updates, or of
+    one of these ``KINDS`` only."""
+    return any(_NAMES[kind].fullmatch(name) for kind in kinds or KINDS)
 
 
 def last_checkpoints(

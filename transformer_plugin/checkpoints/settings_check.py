@@ -76,7 +76,7 @@ def check_registered(state: dict[str, Any]) -> None:
             raise ValueError(
                 f"{place}: {shortened(chosen)} is not a registered {kind}: give fairseq the"
                 " --user-dir that defines it, or import its package before you load it in Python"
-                " (other commands know only the plugin's)"
+                " (the plugin's other commands know only its own)"
             )
 
 

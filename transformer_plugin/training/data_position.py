@@ -58,6 +58,6 @@ class DataPosition:
         )
         if self.grouped and self.processes != before["processes"]:
             logger.warning(
-                "--grouped-shuffling orders an epoch by the number of processes, which has changed:"
-                " in the rest of this epoch some sentences are read again, and others not at all"
+                "with --grouped-shuffling the order of an epoch depends on the number of processes,"
+                " which has changed: some sentences of this epoch are read twice, others not at all"
             )

@@ -125,17 +125,16 @@ def _set_aside_abandoned(last: Path) -> None:
 
 
 def _set_aside_former_counts(last: Path, settings: Any) -> None:
-    """Renames the run's checkpoints of intervals if --reset-optimizer starts the count of updates
-    again, and those of epochs if --reset-dataloader starts that of epochs again. Their numbers
-    would be the highest for long, with the same consequences."""
+    """Renames the run's checkpoints of intervals if --reset-optimizer restarts the count of
+    updates, and those of epochs if --reset-dataloader restarts that of epochs. Their numbers would
+    be the highest for a long time, with the same consequences."""
     if not _is_own(last):
         return
     for path in _numbered(last.parent):
-        by_updates = path.stem.count("_") == 2
-        reset = "reset_optimizer" if by_updates else "reset_dataloader"
+        reset = "reset_optimizer" if is_numbered(path.name, "updates") else "reset_dataloader"
         if settings[reset] and _is_own(path):
             flag, aside = f"--{reset.replace('_', '-')}", set_aside(path, "abandoned")
-            logger.warning("%s is renamed to %s: %s starts its count again", path, aside, flag)
+            logger.warning("%s is renamed to %s: %s restarts its count", path, aside, flag)
 
 
 def _is_own(path: Path) -> bool:

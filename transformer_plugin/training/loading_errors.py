@@ -46,9 +46,9 @@ def explained(filename: str, trainer: Trainer) -> Iterator[None]:
             ) from None
         if _OTHER_OPTIMIZER in str(error) and "FP16Optimizer" in str(error):
             raise CheckpointError(
-                f"{filename}: the run was trained with another precision, and cannot change it:"
-                " give the same --bf16 or --fp16 or none, or start another run from it with"
-                " --finetune-from-model, in another --save-dir"
+                f"{filename}: the run was trained in another precision and cannot change it:"
+                " give --bf16, --fp16 or neither, as before, or start another run from it with"
+                " --finetune-from-model in another --save-dir"
             ) from None
         with reported_in_one_line(filename):
             raise

@@ -37,8 +37,8 @@ def test_losses_and_gradient(dtype, rows, classes):
     assert found[3].equal(expected[3]) and found[3][-1]
 
 
-def test_a_class_that_is_excluded_is_learnt_away_from_nothing():
-    """Its probability is 0, and the smoothed loss is infinite, as torch has it."""
+def test_a_logit_of_minus_infinity():
+    """The probability is 0, and the smoothed loss is infinite, as with torch."""
     logits, target = torch.randn(2, 40), torch.tensor([3, 4])
     logits[0, 7] = -torch.inf
     found, expected = found_and_expected(logits, target)

@@ -14,22 +14,12 @@ namespace {
 struct Adam {  // as in adam.py
     int64_t size;
     float factor;  // of the gradient
-    float beta1, rest1, beta2, rest2;  // 1 - beta, rounded once
+    float beta1, rest1, beta2, rest2;  // rest = 1 - beta, rounded once
     float step_size, eps;
     float kept;  // of a weight by weight decay
 };
 
 constexpr int64_t kBlock = 1 << 13;  // elements of a task
-
-// Compilers make vectors of these.
-float number(float x) { return x; }
-
-float number(BFloat16 x) {
-    const uint32_t bits = uint32_t(x.bits) << 16;
-    float found;
-    std::memcpy(&found, &bits, sizeof found);
-    return found;
-}
 
 void assign(float x, float& to) { to = x; }
 
@@ -42,7 +32,7 @@ void assign(float x, BFloat16& to) {  // rounded to nearest, ties to even
 template <class Number>
 void update(const Adam& a, int64_t start, int64_t end, const Number* gradient, float* weight,
             float* mean, float* square, Number* rounded) {
-#pragma GCC ivdep
+#pragma GCC ivdep  // so that compilers make vectors
     for (int64_t i = start; i < end; ++i) {
         const float g = number(gradient[i]) * a.factor;
         mean[i] = mean[i] * a.beta1 + g * a.rest1;

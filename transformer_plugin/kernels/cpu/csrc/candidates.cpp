@@ -14,12 +14,6 @@ struct Found {
     int64_t number;
 };
 
-// Elements i to i + kLanes of a row; minus infinity after its end.
-template <class Number>
-Floats vector(const Number* x, int64_t size, int64_t i) {
-    return i + kLanes <= size ? load(x + i) : load(x + i, int(size - i), kMinusInfinity);
-}
-
 // The found.size() largest elements of a row, largest first; equal ones keep their order.
 template <class Number>
 void find_largest(const Number* x, int64_t size, std::vector<Found>& found) {
@@ -52,7 +46,7 @@ void likeliest(int64_t rows, int64_t num_classes, int64_t k, int64_t num_biases,
         for (int64_t i = 0; i < num_classes; i += kLanes)
             total += exponential(vector(logits, num_classes, i) - most);
         const float log_sum = std::log(sum(total));
-        asked_log_p[r] = load(logits + asked[r], 1, 0)[0] - most - log_sum;
+        asked_log_p[r] = number(logits[asked[r]]) - most - log_sum;
         for (Found& f : found) {
             f.logit -= most;  // before anything smaller is added, which would lose digits
             for (int64_t b = 0; b < num_biases; ++b)

@@ -25,14 +25,13 @@ template <class Number>
 void row_loss(const RowLosses& s, Number* x, int64_t gold, float* loss, float* nll, bool* correct) {
     thread_local std::vector<float> room;
     const int64_t size = in_lanes(s.classes), whole = s.classes / kLanes * kLanes;
-    const int rest = int(s.classes - whole);
     room.resize(size);
     float* const p = room.data();
 
     Floats top = Floats{} + kMinusInfinity;
     Ints not_numbers{};
     for (int64_t i = 0; i < size; i += kLanes) {
-        const Floats logits = i < whole ? load(x + i) : load(x + i, rest, kMinusInfinity);
+        const Floats logits = vector(x, s.classes, i);
         store(logits, p + i);
         top = larger(top, logits);
         not_numbers |= logits != logits;
@@ -46,7 +45,7 @@ void row_loss(const RowLosses& s, Number* x, int64_t gold, float* loss, float* n
         if (i < whole) differences += difference;
     }
     float sum_of_differences = sum(differences);
-    for (int64_t i = whole; i < s.classes; ++i) sum_of_differences += load(x + i, 1, 0)[0] - most;
+    for (int64_t i = whole; i < s.classes; ++i) sum_of_differences += number(x[i]) - most;
 
     const float z = sum(total), log_z = std::log(z);
     *nll = most - gold_logit + log_z;  // in this order: the logits may be much larger
@@ -54,10 +53,10 @@ void row_loss(const RowLosses& s, Number* x, int64_t gold, float* loss, float* n
     *correct = gold_logit >= most && !any(not_numbers);
     p[gold] -= s.gold_share * z;
     for (int64_t i = 0; i < whole; i += kLanes) store(load(p + i) * (1 / z) - s.share, x + i);
-    if (!rest) return;
+    if (whole == s.classes) return;
     Number last[kLanes];
     store(load(p + whole) * (1 / z) - s.share, last);
-    std::memcpy(x + whole, last, rest * sizeof(Number));
+    std::memcpy(x + whole, last, (s.classes - whole) * sizeof(Number));
 }
 
 template <class Number>

@@ -61,6 +61,21 @@ Floats load(const Number* x, int rest, float filler) {
     return v;
 }
 
+// Elements i to i + kLanes of a row; minus infinity after its end.
+template <class Number>
+Floats vector(const Number* x, int64_t size, int64_t i) {
+    return i + kLanes <= size ? load(x + i) : load(x + i, int(size - i), kMinusInfinity);
+}
+
+float number(float x) { return x; }
+
+float number(BFloat16 x) {
+    const uint32_t bits = uint32_t(x.bits) << 16;
+    float found;
+    std::memcpy(&found, &bits, sizeof found);
+    return found;
+}
+
 void store(Floats v, float* x) { std::memcpy(x, &v, sizeof v); }
 
 void store(Floats v, BFloat16* x) {  // rounded to nearest, ties to even
