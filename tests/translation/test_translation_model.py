@@ -40,7 +40,7 @@ def test_translations_are_those_of_the_command(model, run_folder, tmp_path):
         *("--lenpen", "1.0"),
     )
     rows = [
-        (str(number), text.text, f"{text.score:.2f}", text.alignment)
+        (str(number), text.text, f"{text.score:.4f}", text.alignment)
         for number, best in enumerate(found)
         for text in (best, *best.alternatives)
     ]
@@ -48,7 +48,7 @@ def test_translations_are_those_of_the_command(model, run_folder, tmp_path):
     for line in printed:
         number, text, links, score = line.split(" ||| ")
         pairs = [tuple(map(int, pair.split("-"))) for pair in links.split()]
-        expected.append((number, text, f"{float(score):.2f}", pairs))
+        expected.append((number, text, score, pairs))
     assert rows == expected and len(rows) == 5
 
 
