@@ -1,11 +1,14 @@
 """What a program gives ``build_generator`` besides options reaches fairseq's search."""
 
 from argparse import Namespace
+from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq.data import Dictionary
 from fairseq.sequence_generator import SequenceGenerator
 
+from transformer_plugin.refusal import Refusal
 from transformer_plugin.task import VaswaniTranslationTask
 from transformer_plugin.task_config import VaswaniTranslationConfig
 
@@ -62,3 +65,24 @@ def test_models_of_both_kinds_are_searched_together(task, build, build_stock, ba
         for a, b in zip(mine, theirs, strict=True):
             assert a["tokens"].equal(b["tokens"])
             torch.testing.assert_close(a["score"], b["score"])
+
+
+def test_a_language_model_of_other_words_is_refused(task, build, dictionary):
+    other = Dictionary()
+    for number in reversed(range(len(dictionary) - dictionary.nspecial)):
+        other.add_symbol(f"w{number}")  # as many words, with other ids
+    language_model = SimpleNamespace(decoder=SimpleNamespace(dictionary=other))
+    given = {"lm_model": language_model, "lm_weight": 0.3}
+    with pytest.raises(Refusal, match="words have other ids than the target language's"):
+        task.build_generator([build()], Namespace(), extra_gen_cls_kwargs=given)
+
+
+@pytest.mark.parametrize("weight, rule", [(-0.3, "first-finished"), (0.3, "bound")])
+def test_a_programs_language_model_counts_as_one(task, build, dictionary, caplog, weight, rule):
+    """With a negative weight scores may rise, so that the bound does not hold."""
+    language_model = SimpleNamespace(decoder=SimpleNamespace(dictionary=dictionary))
+    given = {"lm_model": language_model, "lm_weight": weight}
+    with caplog.at_level("INFO"):
+        generator = task.build_generator([build()], Namespace(), extra_gen_cls_kwargs=given)
+    assert generator.rules.stop_rule == rule and generator.extras.lm_weight == weight
+    assert "lm_path a program's model (paper: None)" in caplog.text

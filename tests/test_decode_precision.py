@@ -122,6 +122,7 @@ def test_fp16_on_a_cpu_is_refused(build, toy):
     [
         ([], {}, None),
         ([(9, 0)], {}, "bf16"),
+        ([(8, 0)], {}, "bf16"),
         ([(7, 5)], {}, "fp16"),
         ([(8, 0), (7, 0)], {}, "fp16"),
         ([(9, 0)], {"decode_precision": "fp32"}, "fp32"),

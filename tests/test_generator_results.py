@@ -10,6 +10,7 @@ from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.modules.length_penalty import fairseq_length_penalty
 from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.search.next_tokens import Rules
+from transformer_plugin.search.tree_scorer import TreeTokens
 from transformer_plugin.search_extras import Extras
 
 EOS, PAD, UNK = 2, 1, 3
@@ -95,3 +96,14 @@ def test_constraints_are_not_ignored(build, batch):
         VaswaniGenerator([build()], rules(2)).generate(
             [], batch([4], [4]), constraints=torch.tensor([[1, 1, 7, 0]])
         )
+
+
+def test_a_prefix_that_allows_no_tree_has_no_hypothesis(build, batch):
+    """It has more parts of speech than the sentence has words; the other sentence has trees."""
+    numbers = torch.arange(64)
+    closing = torch.where(numbers.eq(4), 5, 0)  # 4 opens what 5 closes
+    tokens = TreeTokens(numbers.gt(3), closing, numbers.eq(5), numbers.gt(5), EOS)
+    generator = VaswaniGenerator([build().eval()], rules(2), extras=Extras(tree_tokens=tokens))
+    prefix = torch.tensor([[7, 7, 7, 7], [4, 7, PAD, PAD]])
+    none, some = generator.generate([], batch([3, 3], [3, 3]), prefix_tokens=prefix)
+    assert none == [] and some and all(each["score"].isfinite() for each in some)

@@ -71,9 +71,9 @@ def with_language_model(
     given: Mapping[str, Any],
     task: TranslationTask,
     model: nn.Module,
-) -> dict[str, Any]:
-    """The arguments ``given`` of a generator, with ``lm_model`` and ``lm_weight`` if there is a
-    ``--lm-path``; fairseq-interactive does not load it.
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options and the arguments ``given`` of a generator, both with the language model if there
+    is one: given by a program, or by ``--lm-path``, which fairseq-interactive does not load.
 
     Args:
         options: fairseq's generation options.
@@ -85,11 +85,15 @@ def with_language_model(
     language_model, path = given.get("lm_model"), options.get("lm_path")
     if language_model is not None:
         check_dictionary(language_model, task.target_dictionary)
+        weight = given.get("lm_weight", 1.0)  # fairseq's default
     elif path is not None:
         language_model = load_language_model(path, task.target_dictionary)
         language_model.to(next(model.parameters()).device)
-        return {**given, "lm_model": language_model, "lm_weight": options.get("lm_weight", 0.0)}
-    return dict(given)
+        weight = options.get("lm_weight", 0.0)
+    else:
+        return dict(options), dict(given)
+    options = {**options, "lm_path": path or "a program's model", "lm_weight": weight}
+    return options, {**given, "lm_model": language_model, "lm_weight": weight}
 
 
 def check_stock(options: Mapping[str, Any], only_trees: bool, reason: str) -> None:

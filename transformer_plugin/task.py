@@ -169,7 +169,7 @@ class VaswaniTranslationTask(ValidationScores, TrainedDictionaries, LengthLimits
         check_options(options, self._command())
         options.setdefault("prefix_allowed_tokens_fn", prefix_allowed_tokens_fn)
         options["max_len_a"] = max_len_a(options, self._fidelity())
-        extra = with_language_model(options, extra_gen_cls_kwargs or {}, self, models[0])
+        options, extra = with_language_model(options, extra_gen_cls_kwargs or {}, self, models[0])
         reasons = for_stock(options, extra) + ["generator class"] * bool(seq_gen_cls)
         own = [model for model in models if isinstance(model, VaswaniTransformer)]
         precision = self.cfg.decode_precision

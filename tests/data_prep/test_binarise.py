@@ -6,6 +6,8 @@ import hashlib
 import subprocess
 import sys
 
+import binarise as module
+import numpy as np
 import pytest
 import sentencepiece
 from corpus_files import PAIR, files_of, leftovers
@@ -205,3 +207,21 @@ def test_one_model_for_each_side_may_be_the_same_one(step, clean_text, tmp_path)
     assert counts["joint", "en"] == counts["joint", "de"]
     for word, count in counts["joint", "en"].items():
         assert count == sum(counts["same", side].get(word, 0) for side in ("en", "de"))
+
+
+def test_ids_are_read_in_chunks(tmp_path, monkeypatch):
+    """All of them, also of a text with more than fit into memory."""
+    monkeypatch.setattr(module, "CHUNK", 7)
+    np.arange(20, dtype=np.uint16).tofile(tmp_path / "ids")
+    found = list(module.chunks(tmp_path / "ids", np.dtype(np.uint16)))
+    assert [len(chunk) for chunk in found] == [7, 7, 6]
+    assert np.concatenate(found).tolist() == list(range(20))
+
+
+def test_unknown_subwords_are_reported(step, tmp_path, clean_text):
+    """Of test, which has letters that train has not."""
+    step("subwords", "--input", clean_text, "--output", tmp_path / "s", *PAIR, "--vocab-size", 60)
+    words = ("binarise", "--input", clean_text, "--model", tmp_path / "s", *PAIR)
+    said = step(*words, "--output", tmp_path / "data").stderr
+    assert "[data-bin] unknown subwords: test.en " in said
+    assert "train.en" not in said.split("unknown")[1]

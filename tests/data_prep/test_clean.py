@@ -229,3 +229,10 @@ def test_either_side_may_be_the_reason_to_drop_a_pair(odd, reason, side):
     block[side] = [odd + b"\n"]
     found = clean_block(tuple(block), Limits(1, 2, 9), Normalisation(("en", "de")))
     assert found.counts == {reason: 1, "read": 1} and found.sides == (b"", b"")
+
+
+def test_a_byte_order_mark_in_a_held_out_set_is_refused(refused, write_corpus, tmp_path):
+    """In its first line; those of joined files are in the middle."""
+    raw = write_corpus("raw", valid_en=["\ufeffa", "b"], valid_de=["a", "\ufeffb"])
+    message = refused("clean", "--input", raw, "--output", tmp_path / "clean", *PAIR)
+    assert f"{raw}/valid.en, line 1: a byte-order mark (UTF-8)" in message

@@ -163,3 +163,13 @@ def test_a_zip_archive_is_read_as_a_tar_archive_is(tmp_path):
         archive.writestr("../outside", b"x")
     with pytest.raises(BadInput, match=r"'\.\./outside' leads out of the archive"):
         extracted(path)
+
+
+def test_an_encrypted_member_is_named(tmp_path):
+    path = tmp_path / "a.zip"
+    write_zip(path, zipfile.ZIP_STORED)
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\1\2") + 8] |= 1  # of the first entry of the directory
+    path.write_bytes(data)
+    with pytest.raises(BadInput, match=r"a\.zip: damaged.*'README' is encrypted"):
+        extracted(path)

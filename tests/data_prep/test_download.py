@@ -175,3 +175,10 @@ def test_a_download_that_was_damaged_since_is_fetched_again(server, tmp_path, ca
     assert fetch_file(manifest, "file", tmp_path).read_bytes() == DATA
     assert "fetching it again" in capfd.readouterr().err
     assert fetch_file(manifest, "file", tmp_path) == path and len(server.asked) == 2
+
+
+def test_a_weak_version_does_not_resume(server, tmp_path):
+    """Files of the same weak ETag may differ in their bytes."""
+    server.etag, server.breaks = 'W/"one"', [1000]
+    download.download(server.address, tmp_path / "f", Expected())
+    assert server.asked == [None, None] and (tmp_path / "f").read_bytes() == DATA

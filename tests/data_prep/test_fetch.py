@@ -230,15 +230,20 @@ def test_a_variant_may_be_one_pattern(step, corpus, tmp_path):
     assert found == LINES["train.en"] + LINES["valid.en"]
 
 
+def test_another_number_of_pairs_than_the_public_ones_is_said(step, corpus, tmp_path):
+    manifest = json.loads(corpus().read_text()) | {"pairs": {"test": 41, "train": 40}}
+    (tmp_path / "small.json").write_text(json.dumps(manifest))
+    words = ("fetch", tmp_path / "small.json", "--output", "raw", *PAIR)
+    said = step(*words, DATA_MIRROR="mirror").stderr
+    assert "WARNING: the public test has 41 pairs" in said and said.count("WARNING") == 1
+
+
 def test_the_manifest_of_multi30k_is_whole():
     from fetch import read_manifest
 
     manifest = read_manifest("multi30k")
-    names = {
-        pattern.format(language=language)
-        for pattern in manifest["splits"].values()
-        for language in manifest["languages"]
-    }
+    patterns, languages = manifest["splits"].values(), manifest["languages"]
+    names = {each.format(language=language) for each in patterns for language in languages}
     assert names == set(manifest["files"]) and len(names) == 9
     assert all(
         len(file["sha256"]) == 64 and file["size"] > 0 for file in manifest["files"].values()

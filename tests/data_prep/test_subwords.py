@@ -112,3 +112,20 @@ def test_an_encoder_forgets_but_gives_the_same(learned, clean_text, monkeypatch)
     assert len(encoder) <= 3
     assert np.array_equal(whole, again) and np.array_equal(sizes, again_sizes)
     assert sizes.sum() == len(whole) and (whole == len(encoder.pieces)).sum() == 200
+
+
+def test_a_vocabulary_may_need_more_than_16_bits():
+    encoder = encoders.Encoder(["x"] * 70_000, 0, lambda word: [int(word)])
+    ids, sizes = encoder.lines(b"69999 1\n")
+    assert ids.tolist() == [69_999, 1, 70_000] and sizes.tolist() == [3]
+
+
+def test_subwords_of_a_text_in_another_form_are_not_copied(refused, learned, clean_text, tmp_path):
+    base = shutil.copytree(learned, tmp_path / "base/subwords")
+    for folder, lowercase in ((clean_text, "true"), (tmp_path / "base/clean", "false")):
+        folder.mkdir(exist_ok=True)
+        (folder / "report.json").write_text(f'{{"form": {{"lowercase": {lowercase}}}}}')
+    message = refused(
+        *("subwords", "--input", clean_text, "--copy", base, "--output", tmp_path / "s", *PAIR)
+    )
+    assert "set SUBWORDS and LOWERCASE as they were for that run" in message

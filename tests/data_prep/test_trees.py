@@ -197,3 +197,11 @@ def test_files_held_out_for_test_are_not_in_train(tmp_path):
     }
     assert (found["valid"], found["test"]) == ([4, 14], [9, 19])
     assert found["train"] == [n for n in range(20) if n % 10 not in (4, 9)]
+
+
+def test_an_archive_writes_nothing_outside(wsj, refused, tmp_path):
+    with tarfile.open(tmp_path / "wsj.tar", "w") as archive:
+        archive.add(wsj, "wsj")
+        archive.add(wsj / "00/wsj_0001.mrg", f"../{tmp_path.name}-outside.mrg")
+    message = refused("trees", "wsj", "--input", tmp_path / "wsj.tar", "--output", tmp_path / "raw")
+    assert "not a whole tar archive" in message and "outside" in message

@@ -2,12 +2,13 @@
 
 import pytest
 import torch
-from fairseq.dataclass.configs import FairseqConfig
+from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
 from fairseq.dataclass.initialize import add_defaults
 from fairseq_commands import REPO, run
 from omegaconf import OmegaConf
 
 from transformer_plugin.checkpoints.safe_loading import load
+from transformer_plugin.search_options import store_paper_decoding
 
 PARTS = {
     "task": {"_name": "vaswani_translation", "data": "data"},
@@ -98,3 +99,10 @@ def test_stock_parts_beside_the_plugins():
     assert torch.tensor(cfg.optimizer.adam_eps) == torch.tensor(1e-9)
     cfg = completed(task={"fidelity": "fairseq"}, model={"_name": "transformer_lm"})
     assert torch.tensor(cfg.optimizer.adam_eps) == torch.tensor(1e-8)
+
+
+def test_a_search_that_the_yaml_names_is_kept():
+    for chosen, expected in (({}, (4, 0.6)), ({"beam": 7}, (7, 1.0))):
+        cfg = OmegaConf.create({"generation": OmegaConf.structured(GenerationConfig(**chosen))})
+        store_paper_decoding(cfg)
+        assert (cfg.generation.beam, cfg.generation.lenpen) == expected

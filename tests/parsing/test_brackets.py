@@ -194,3 +194,20 @@ def test_wrong_files_are_refused(hypotheses, gold, message, tmp_path, capsys):
     status, output = run(tmp_path, hypotheses, gold)
     assert status == 2 and not output.exists()
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_quotes_do_not_count():
+    gold = Tree.fromstring("(TOP (S (`` ``) (NP (NN a)) ('' '') (PRN ('' ''))))")
+    assert compared(gold, gold) == Counts(2, 2, 2, 1, 1, 1, 1)
+
+
+def test_outputs_of_another_set_are_refused(tmp_path, capsys):
+    (tmp_path / "gold").write_text(f"(TOP {GOLD})\n")
+    (tmp_path / "hyp").write_text(" ".join(linearised(Tree.fromstring(f"(TOP {GOLD})"))) + "\n")
+    (tmp_path / "generate.log").write_text("Generate valid with beam=4: BLEU4 = 1\n")
+    words = ["--gold", tmp_path / "gold", "--hypotheses", tmp_path / "hyp", "--output"]
+    words = ["parseval", *map(str, [*words, tmp_path / "score.json"]), "--set"]
+    assert main([*words, "test"]) == 2 and not (tmp_path / "score.json").exists()
+    assert "hyp has translations of the valid set, not of test" in capsys.readouterr().err
+    assert main([*words, "valid"]) == 0
+    assert json.loads((tmp_path / "score.json").read_text())["set"] == "valid"

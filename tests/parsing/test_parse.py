@@ -93,3 +93,19 @@ def test_a_sentence_that_is_too_long_is_named_by_its_line(given, tmp_path, capfd
     printed = capfd.readouterr()
     assert f"{text}, line {before + 1}: a sentence of 4 words" in printed.err
     assert printed.out == "(TOP (NP (NN the) (NN cat)))\n" * before
+
+
+def test_a_tree_that_was_repaired_is_named(given, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(NounPhrases, "part", lambda *_: SimpleNamespace(target=["NP", "NN"]))
+    (tmp_path / "text").write_text("the big cat\n")
+    assert main(["parse", "run", "--tokenised", "--input", str(tmp_path / "text")]) == 0
+    printed = capfd.readouterr()
+    assert printed.out == "(TOP (NP (NN the)) (XX big) (XX cat))\n"
+    assert printed.err == "repaired, the output was not a tree: the big cat\n"
+
+
+def test_trees_are_drawn(given, tmp_path, capfd):
+    (tmp_path / "text").write_text("the cat\n")
+    assert main(["parse", "run", "--draw", "--tokenised", "--input", str(tmp_path / "text")]) == 0
+    lines = [line.split() for line in capfd.readouterr().out.splitlines() if line.strip()]
+    assert lines[0] == ["TOP"] and lines[-1] == ["the", "cat"]

@@ -99,3 +99,16 @@ def test_what_is_missing_is_said(fault, score, python, tmp_path, capfd):
     printed = capfd.readouterr()
     assert re.search(message, printed.err, re.DOTALL)
     assert ("BLEU" in printed.out and "chrF" in printed.out) == ("source" not in fault)
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_a_model_may_be_a_file_and_runs_where_there_is_a_gpu(score, python, tmp_path, gpus):
+    packages, model = tmp_path / "environment", tmp_path / "model.ckpt"
+    model.touch()
+    (packages / "torch.py").write_text(TORCH.replace("False", str(bool(gpus))))
+    code = COMET.replace('print("a', f'assert gpus == {gpus}; print("a')
+    code = code.replace('f"downloaded/{name}"', "1 / 0")
+    (packages / "comet.py").write_text(code)
+    flags = ("--comet-python", python, "--source", tmp_path / "src", "--comet-model", model)
+    status, output = score(*flags)
+    assert status == 0 and json.loads(output.read_text())["comet"]["model"] == str(model)

@@ -64,3 +64,22 @@ def test_a_reference_that_is_given_does_not_change_the_case_of_the_scores(tmp_pa
     found = json.loads((tmp_path / "c.json").read_text())
     assert [system["bleu"]["mean"] for system in found["systems"]] == pytest.approx([100, 100])
     assert "case:lc" in found["tests"]["bootstrap"]["signatures"]["bleu"]
+
+
+def test_runs_of_the_same_name_have_their_paths(tmp_path, capsys):
+    (tmp_path / "ref").write_text("".join(f"{line}\n" for line in REFERENCES))
+    runs = [tmp_path / "one/seed", tmp_path / "other/seed"]
+    for run in runs:
+        run.mkdir(parents=True)
+        (run / "hypotheses.txt").write_text((tmp_path / "ref").read_text())
+    words = [*runs, "--reference", tmp_path / "ref", "--samples", 10]
+    assert main(["compare", *map(str, words)]) == 0
+    printed = capsys.readouterr().out
+    assert f"{runs[0]} (baseline)" in printed and f"\n{runs[1]} " in printed
+
+
+def test_a_negative_number_of_samples_is_refused(tmp_path, capsys):
+    (tmp_path / "text").write_text("a b c d\n")
+    words = [tmp_path / "text", tmp_path / "text", "--reference", tmp_path / "text"]
+    assert main(["compare", *map(str, words), "--samples", "-1"]) == 2
+    assert "--samples must be at least 1, or 0" in capsys.readouterr().err

@@ -217,3 +217,22 @@ def test_scores_without_the_reference_are_refused(tmp_path, name):
     (tmp_path / "score.json").write_text(json.dumps(scores))
     with pytest.raises(ValueError, match=r"score\.json: not what transformer-plugin score writes"):
         read_scores(tmp_path)
+
+
+def test_intl_is_sacrebleus_tokenisation(tmp_path):
+    """It separates signs that 13a leaves in a word."""
+    hypotheses, references = ["er zahlt 5€ im „Haus“ am See"], ["er zahlt 5 € im „ Haus “ am See"]
+    for name, lines in (("hyp", hypotheses), ("ref", references)):
+        (tmp_path / name).write_text(lines[0] + "\n", encoding="utf-8")
+    words = ["--hypotheses", tmp_path / "hyp", "--reference", tmp_path / "ref", "--all"]
+    assert main(["score", *map(str, [*words, "--output", tmp_path / "score.json"])]) == 0
+    found = json.loads((tmp_path / "score.json").read_text())["variants"]["intl"]
+    expected = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="intl").score
+    assert found["score"] == pytest.approx(expected) and "tok:intl" in found["signature"]
+
+
+def test_a_source_without_comet_is_refused(tmp_path, capsys):
+    (tmp_path / "text").write_text("a b c d\n")
+    words = [f"--{name}={tmp_path / 'text'}" for name in ("hypotheses", "reference", "source")]
+    assert main(["score", *words, f"--output={tmp_path / 'score.json'}"]) == 2
+    assert "--source is for COMET: give --comet-python too" in capsys.readouterr().err

@@ -125,3 +125,11 @@ def test_a_filler_of_the_dictionary_is_no_part_of_speech():
 
 def test_trees_of_the_search_are_not_too_deep_to_be_scored():
     assert tree_scorer._DEEPEST <= DEEPEST
+
+
+def test_no_more_constituents_are_open_than_can_be_scored():
+    chain = random_chain(0)
+    chain.table[:, TARGET.index("S")] += 50  # it would open one after the other
+    ((found,),) = search(chain, [[5, 2]], [600], 1)
+    assert symbols(found).count("S") == tree_scorer._DEEPEST
+    assert rebuilt(symbols(found), ["b"]).leaves() == ["b"]

@@ -113,3 +113,43 @@ def test_clients_that_have_read_one_answer_are_not_closed_before_the_next(monkey
             assert chunk
             received = received[-100:] + chunk
         client.close()
+
+
+def test_a_translation_that_fails_is_an_error_and_is_over():
+    """The service goes on, and says that nothing is waiting or under way."""
+
+    def work(jobs):
+        raise RuntimeError("no memory")
+
+    with served(work) as (address, _):
+        for _ in range(2):
+            client = post(address, "a")
+            response = client.getresponse()
+            assert response.status == 500
+            assert json.loads(response.read()) == {"error": "the translation failed: no memory"}
+            client.close()
+
+
+def test_health_counts_the_requests():
+    started, go_on = threading.Event(), threading.Event()
+
+    def work(jobs):
+        started.set()
+        assert go_on.wait(30)
+        return [[{"translation": "x"}] for _ in jobs]
+
+    def counts():
+        client = http.client.HTTPConnection(*address, timeout=30)
+        client.request("GET", "/health")
+        found = json.loads(client.getresponse().read())
+        client.close()
+        return found["waiting"], found["under_way"]
+
+    with served(work) as (address, _):
+        clients = [post(address, "a")]
+        assert started.wait(30)
+        clients += [post(address, "b"), post(address, "c")]
+        assert becomes(lambda: counts() == (2, 1))
+        go_on.set()
+        assert [client.getresponse().status for client in clients] == [200] * 3
+        assert counts() == (0, 0)

@@ -230,3 +230,8 @@ def test_replacements_are_read_as_every_text_is(tmp_path):
 def test_what_makes_no_sense_is_refused(experiment, options, message):
     with pytest.raises((ValueError, OSError), match=message):
         in_python(experiment, **options)
+
+
+def test_no_translation_at_all_is_refused(experiment):
+    with pytest.raises(ValueError, match="0 translations of each sentence: expected at least 1"):
+        in_python(experiment).n_best(["cat"], 0)

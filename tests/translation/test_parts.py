@@ -71,3 +71,18 @@ def test_they_are_sentences_in_a_language_without_spaces_too(copier, text):
     links = word_links(found, translator.subwords, translator.target_subwords)
     words = {(number, number) for number in range(len(found.text.split()))}
     assert set(links) == words
+
+
+def test_a_part_and_its_end_have_room_in_the_model(copier):
+    """Of 99 positions one is for the end of the sentence."""
+    translator = copier(ENGLISH * 9, length=500)
+    assert translator.part_length == 98
+    (found,) = translator.translate(["cat " * 200])
+    assert max(len(part.source_tokens) for part in found.parts) <= 99
+
+
+def test_parts_fit_into_each_model_of_an_ensemble(copier):
+    whole = copier(ENGLISH * 9, length=500)
+    short = SimpleNamespace(max_positions=lambda: (20, 99))
+    args = (whole.task, [*whole.models, short], None, whole.subwords, whole.subwords)
+    assert Translator(*args).part_length == 19

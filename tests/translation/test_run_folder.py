@@ -59,3 +59,10 @@ def test_a_task_of_the_users_own_is_not_replaced_by_the_plugins(run_folder, tmp_
     torch.save(state, tmp_path / "tagged.pt")
     with pytest.raises(ValueError, match=r"tagged\.pt: trained with --task tagged_translation"):
         transformer_plugin.load(run_folder, tmp_path / "tagged.pt", cpu=True)
+
+
+def test_data_may_be_elsewhere_in_python(prepared, tmp_path):
+    run = prepared("sentencepiece")
+    (tmp_path / "checkpoints").symlink_to(run / "checkpoints")
+    model = transformer_plugin.load(tmp_path, data=run / "data-bin", cpu=True)
+    assert model.translate(["the cat sees ."])[0].text

@@ -1,15 +1,19 @@
 """transformer-plugin serve: what it answers, and what it refuses."""
 
 import argparse
+import asyncio
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 import torch
 from running_service import JSON, arguments
+from starlette.exceptions import HTTPException
 
 from transformer_plugin import cli
+from transformer_plugin.translation import web
 from transformer_plugin.translation.alignment import mean_attention
 from transformer_plugin.translation.arguments import add_model_arguments, add_search_arguments
 from transformer_plugin.translation.loading import load_translator
@@ -172,3 +176,22 @@ def test_without_the_extra_it_says_what_to_install(prepared, capsys, monkeypatch
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert cli.main(arguments(prepared("sentencepiece"))) == 2
     assert "pip install 'transformer-plugin[serve]'" in capsys.readouterr().err
+
+
+def test_no_other_page_may_frame_the_page(service):
+    """So that it cannot have the user click on what it has hidden."""
+    _, _, headers = service.request("GET", "/")
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+
+
+def test_a_body_without_an_end_is_not_read_for_ever():
+    read = []
+
+    async def stream():
+        for _ in range(100):
+            read.append(1_000_000)
+            yield bytes(read[-1])
+
+    with pytest.raises(HTTPException, match="at most 1,000 bytes"):
+        asyncio.run(web.body(SimpleNamespace(stream=stream), 1000))
+    assert 16_000_000 < sum(read) < 20_000_000

@@ -200,3 +200,17 @@ def test_requests_are_answered_together_up_to_a_number_of_sentences():
     asyncio.run(ask())
     sizes = [[len(sentences) for sentences in batch] for batch in work.batches]
     assert sizes == [[1], [3, 1], [2, 1]]
+
+
+def test_nothing_is_kept_of_a_request_that_is_answered():
+    work = Work()
+    work.go_on.set()
+
+    async def ask():
+        queue = RequestQueue(work, max_waiting=3, max_sentences=10)
+        async with queue.open():
+            await queue.answer(Job(["a"]))
+        return queue
+
+    queue = asyncio.run(ask())
+    assert not queue.waiting and not queue._unanswered

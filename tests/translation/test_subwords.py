@@ -15,6 +15,7 @@ sys.path.insert(0, str(REPO / "data-prep"))
 
 from text import encoders  # noqa: E402
 from text.cleaning import Normalisation  # noqa: E402
+from text.moses import tokenise  # noqa: E402
 
 ODD = [
     "",
@@ -104,3 +105,13 @@ def test_a_damaged_report_of_cleaning_is_named(tmp_path, text):
     (tmp_path / "clean/report.json").write_text(text)
     with pytest.raises(ValueError, match=r"report\.json: not what data-prep/clean\.py writes"):
         Prepared.beside(tmp_path / "data-bin")
+
+
+def test_words_are_split_as_in_their_language(prepared):
+    """As data-prep does: English has another apostrophe than German and French."""
+    sentence, found = "l'homme says: \u201edon't\u201c, z.B. 1,000 \u00abyes\u00bb", {}
+    for language in ("en", "de", "fr"):
+        subwords = load_subwords(prepared("moses-bpe") / "subwords", language)
+        found[language] = " ".join(subwords.split(sentence)).replace("@@ ", "")
+        assert found[language] == tokenise(sentence, language)
+    assert len(set(found.values())) == 3

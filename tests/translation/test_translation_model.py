@@ -12,6 +12,7 @@ from fairseq_commands import environment
 
 import transformer_plugin
 from transformer_plugin import cli
+from transformer_plugin.model import VaswaniTransformer
 
 TEXTS = ["the cat sees .", "", "the quick dog's house (so) and the naïve cat slowly sees ."]
 
@@ -187,3 +188,10 @@ def test_a_length_penalty_that_would_overflow_is_refused(model):
     for alpha in (9, -8.1, math.nan):
         with pytest.raises(ValueError, match=f"alpha {alpha}: expected a finite number from -8"):
             model.translate(TEXTS, alpha=alpha)
+
+
+def test_a_text_that_is_too_long_to_score_is_named(prepared, monkeypatch):
+    model = transformer_plugin.load(prepared("sentencepiece"), cpu=True)
+    monkeypatch.setattr(VaswaniTransformer, "max_positions", lambda _self: (1024, 10))
+    with pytest.raises(ValueError, match=r"sentence 1: \d+ tokens, the model's limit is 10"):
+        model.score(["the cat", "and", "cat"], ["die", "und " * 30, "die"])
