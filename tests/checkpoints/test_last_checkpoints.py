@@ -199,3 +199,29 @@ def test_the_interval_is_the_one_that_the_run_has_now(tmp_path):
         write(tmp_path, f"checkpoint_1_{updates}.pt", updates, save_interval_updates=100)
     write(tmp_path, "checkpoint_last.pt", 250, save_interval_updates=50)
     assert names(tmp_path, 2, "updates") == ["checkpoint_1_200.pt", "checkpoint_last.pt"]
+
+
+def test_a_folder_of_that_name_below_is_nothing_to_read(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    write(tmp_path, "checkpoint1.pt", 10)
+    assert names(tmp_path, 1, "epochs") == ["checkpoint1.pt"]
+
+
+def test_each_gap_is_found(tmp_path):
+    for updates in (5, 10, 20):
+        write(tmp_path, f"checkpoint_1_{updates}.pt", updates, save_interval_updates=5)
+    with pytest.raises(CheckpointError, match=r"updates 15 is missing .*; average --last 1,"):
+        last_checkpoints(tmp_path, 3, "updates")
+
+
+def test_the_remedy_for_too_few_epochs(tmp_path):
+    write(tmp_path, "checkpoint1.pt", 10)
+    with pytest.raises(CheckpointError, match=r"not 2 .*; average fewer, or keep more with"):
+        last_checkpoints(tmp_path, 2, "epochs")
+
+
+def test_epochs_that_end_with_the_last_update_are_the_last(tmp_path):
+    for epoch in (1, 2):
+        write(tmp_path, f"checkpoint{epoch}.pt", 20 * epoch, no_epoch_checkpoints=True)
+    write(tmp_path, "checkpoint_last.pt", 40, no_epoch_checkpoints=True)
+    assert names(tmp_path, 2, "epochs") == ["checkpoint1.pt", "checkpoint2.pt"]

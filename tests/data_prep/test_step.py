@@ -198,3 +198,9 @@ def test_an_input_within_the_output_is_not_replaced(copy_step, tmp_path):
         with pytest.raises(BadInput, match=r"copy\.txt is an input and lies in the output"):
             run_step(output, settings={}, work=lambda folder: None, **paths)
     assert files_of(output) == {"copy.txt": b"first\n"}
+
+
+def test_a_log_of_the_users_does_not_keep_a_step_from_running_again(copy_step, tmp_path):
+    copy_step(a=1)
+    (tmp_path / "run/out/tool.log").write_text("anything")
+    assert copy_step(a=2) == 2

@@ -113,3 +113,21 @@ def test_a_checkpoint_without_one_is_refused(checkpoint, tmp_path):
     done = run("transformer-plugin", *words, status=1)
     assert "holds no moving average: train with --store-ema" in done.stderr
     assert not (tmp_path / "a.pt").exists()
+
+
+def test_a_continued_run_keeps_its_average(tmp_path, caplog):
+    flags = ("--store-ema", "--ema-decay", DECAY)
+    trainer, batches = build_trainer(tmp_path / "old", *flags)
+    for batch in batches:
+        trainer.train_step([batch])
+    trainer.consolidate_optimizer()
+    state, path = trainer.state_dict(), tmp_path / "old.pt"
+    state["extra_state"]["train_iterator"] = {"epoch": 1, "iterations_in_epoch": 3, "version": 2}
+    torch.save(state, path)
+    again, _ = build_trainer(tmp_path / "new", *flags, "--restore-file", path)
+    checkpoint_utils.load_checkpoint(again.cfg.checkpoint, again)
+    before, after = (each.ema.get_model().state_dict() for each in (trainer, again))
+    assert all(after[name].equal(tensor) for name, tensor in before.items())
+    name = "encoder.embed_tokens.weight"
+    assert not before[name].equal(state["model"][name])
+    assert "holds no moving average" not in caplog.text

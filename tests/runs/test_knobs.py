@@ -37,6 +37,13 @@ RECIPES = REPO / "recipes"
         ("LEARNING_RATE", "LR_FACTOR"),
         ("STEPS", "MAX_UPDATE"),
         ("UPDATE_FREQ", "UPDATE_TOKENS"),
+        ("BATCH_SIZE", "MAX_TOKENS"),
+        ("BEAM_SIZE", "BEAM"),
+        ("LENPEN", "ALPHA"),
+        ("WARMUP", "WARMUP_UPDATES"),
+        ("EPOCH", "MAX_EPOCH"),
+        ("UPDATES", "MAX_UPDATE"),
+        ("MAX_STEPS", "MAX_UPDATE"),
     ],
 )
 def test_a_misspelt_knob_is_refused(misspelt, meant):
@@ -61,6 +68,8 @@ def test_variables_of_other_programs_are_left_alone():
     assert "LEARNING_RATE" in knobs_of("toy", RECIPES, "lstm")
     assert "MAX_TOKENS" in knobs_of("wmt14_en_fr_big", RECIPES)  # which builds on another
     check_names("toy", RECIPES, dict.fromkeys(OTHERS.split(), ""))
+    check_names("toy", RECIPES, {"ARCH": "transformer"})  # of fairseq, or the user's own
+    check_names("toy", RECIPES, {"SYSTEM": "lstm", "LEARNING_RATE": "1"})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from fairseq_commands import last_line, train
 
 from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.checkpoints import safe_loading
-from transformer_plugin.training.last_good import finished_updates, newest_good
+from transformer_plugin.training.last_good import finished_updates, newest_good, set_aside
 
 FLAGS = ("--max-update", 8, "--save-interval-updates", 2)
 
@@ -186,3 +186,11 @@ def test_full_disk_stops_training_and_spoils_nothing(toy, run_folder):
     assert not list(run_folder.glob(".*.partial"))
     train(toy / "data-bin", run_folder, *more)
     assert finished_updates(run_folder / "checkpoint_last.pt") == 12
+
+
+def test_nothing_that_was_set_aside_is_overwritten(tmp_path):
+    for text in "abc":
+        (tmp_path / "x.pt").write_text(text)
+        set_aside(tmp_path / "x.pt", "broken")
+    kept = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert kept == {"x.pt.broken": "a", "x.pt.broken2": "b", "x.pt.broken3": "c"}

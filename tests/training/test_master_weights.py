@@ -156,3 +156,15 @@ def test_parameters_of_the_loss_are_saved_and_restored_in_float32(tmp_path, opti
     expected, found = (list(master_weights(each.optimizer).values()) for each in (trainer, resumed))
     assert not expected[-1].equal(expected[-1].bfloat16().float()) and len(expected) == len(found)
     assert all(map(torch.equal, found, expected))
+
+
+def test_a_frozen_weight_is_saved_as_it_was_loaded_until_it_changes():
+    torch.manual_seed(0)
+    model = nn.Linear(4, 4).bfloat16()
+    exact = {name: p.detach().float() * (1 + 2**-10) for name, p in model.named_parameters()}
+    found = full_state(model, {}, exact)
+    assert all(found[name].equal(tensor) for name, tensor in exact.items())
+    with torch.no_grad():
+        model.weight.mul_(2)
+    found = full_state(model, {}, exact)
+    assert found["weight"].equal(model.weight.float()) and found["bias"].equal(exact["bias"])

@@ -233,3 +233,12 @@ def test_an_option_that_fairseq_misses_is_named_in_a_line():
         assert optim.FP16Optimizer is FP16Optimizer
         optim.FP16Optimizer.build_optimizer(cfg, weights)
     assert optim.FP16Optimizer is FairseqFP16Optimizer
+
+
+def test_the_norm_of_all_parts_of_a_model_is_computed_by_fairseqs_function(build_parameters):
+    optimizer = FP16Optimizer.build_optimizer(configuration(), build_parameters())
+    optimizer.zero_grad()
+    for parameter in optimizer.fp16_params:
+        parameter.grad = torch.ones_like(parameter)
+    alone = optimizer.clip_grad_norm(0.0)
+    assert optimizer.clip_grad_norm(0.0, lambda norm: 3 * norm) == 3 * alone

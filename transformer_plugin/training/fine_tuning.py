@@ -140,7 +140,7 @@ def check_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
     """
     if not isinstance(task, TranslationTask):
         return
-    base = (state.get("cfg") or {}).get("task") or {}
+    base = saved_options(state, "task")
     for side, language in (("encoder", "source_lang"), ("decoder", "target_lang")):
         words = state["model"].get(f"{side}.embed_tokens.weight")
         dictionary = task.source_dictionary if side == "encoder" else task.target_dictionary

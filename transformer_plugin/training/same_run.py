@@ -9,6 +9,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from ..checkpoints.safe_loading import load_header
+from ..checkpoints.sections import section
 
 logger = logging.getLogger(__name__)
 RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
@@ -73,6 +74,6 @@ def has_same_loss(path: str, cfg: Any) -> bool:
     before = load_header(Path(path)).get("cfg") or {}
     now = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
     assert isinstance(now, dict)
-    data = [(cfg.get("task") or {}).get("data") for cfg in (before, now)]
+    data = [section(settings, "task").get("data") for settings in (before, now)]
     same_settings = all(before.get(name) == now[name] for name in _SETTING_THE_LOSS)
     return data[0] == data[1] and same_settings

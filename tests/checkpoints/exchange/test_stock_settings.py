@@ -8,8 +8,9 @@ import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.models.transformer import TransformerModel
+from fairseq.optim.adam import Adam as StockAdam
 from omegaconf import OmegaConf
-from stock_models import HALF, POSITIONS, UNTIED, stock_settings
+from stock_models import HALF, POSITIONS, UNTIED, header, stock_settings, trained
 
 from transformer_plugin.checkpoints.exchange.conversion import convert
 from transformer_plugin.checkpoints.stock_settings import UnsupportedModel, to_plugin, to_stock
@@ -94,3 +95,11 @@ def test_every_stock_architecture_converts(architecture, toy_task):
 def test_another_stock_model_is_refused():
     with pytest.raises(UnsupportedModel, match="--arch lightconv"):
         convert({"cfg": {"model": Namespace(arch="lightconv")}, "model": {}}, "plugin")
+
+
+def test_a_converted_run_searches_as_stock_and_knows_its_criterion(build_stock, batch):
+    model = build_stock(**POSITIONS)
+    optimizer = trained(model, StockAdam, batch([4], [3]))
+    found = convert(header(model, stock_settings({}), optimizer), "plugin")
+    assert found["cfg"]["task"]["fidelity"] == "fairseq"
+    assert found["optimizer_history"][0]["criterion_name"] == "VaswaniCrossEntropy"

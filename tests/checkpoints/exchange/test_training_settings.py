@@ -133,3 +133,12 @@ def test_weight_decay_and_learning_rate_are_kept_there_and_back():
     assert (stock["optimizer"]["weight_decay"], stock["optimizer"]["lr"]) == (0.01, [0.1])
     assert stock["optimizer"]["adam_eps"] == 1e-8
     assert training_sections(stock, "plugin")["optimizer"] == adam
+
+
+def test_the_flags_name_the_checkpoints_task_and_precision():
+    model = {"model": {"d_model": 64}}
+    task = Namespace(task="translation_multi_simple_epoch")
+    flags = resume_flags(model | {"task": task}, "plugin")
+    assert flags[flags.index("--task") + 1] == "translation_multi_simple_epoch"
+    flags = resume_flags(model | {"common": {"memory_efficient_bf16": True}}, "plugin")
+    assert "--memory-efficient-bf16" in flags
