@@ -72,8 +72,7 @@ def has_same_loss(path: str, cfg: Any) -> bool:
         cfg: the settings of the command.
     """
     before = load_header(Path(path)).get("cfg") or {}
-    now = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
-    assert isinstance(now, dict)
+    now: Any = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
     data = [section(settings, "task").get("data") for settings in (before, now)]
     same_settings = all(before.get(name) == now[name] for name in _SETTING_THE_LOSS)
     return data[0] == data[1] and same_settings
