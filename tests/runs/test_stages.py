@@ -11,8 +11,8 @@ def perform(folder, *stages, node_rank=0):
     """Runs stages of one command each; returns the status."""
     plan = [word for stage in stages for word in (str(len(stage)), *map(str, stage))]
     folder.mkdir(exist_ok=True)
-    stages = Recipe("x.sh", "x", folder, folder / "data", node_rank)
-    return stages.perform(parse_plan(plan, node_rank))
+    run = Recipe("x.sh", "x", folder, folder / "data", node_rank)
+    return run.perform(parse_plan(plan, node_rank))
 
 
 def test_each_command_of_a_stage_counts(tmp_path, capfd):
