@@ -8,23 +8,18 @@ from transformer_plugin import cli
 from transformer_plugin.translation import command as module
 
 
-def command(run, *more):
-    checkpoint = str(run / "checkpoints/averaged.pt")
-    return ["translate", str(run / "data-bin"), "--path", checkpoint, "--cpu", *more]
-
-
-def test_the_text_is_not_overwritten(prepared, tmp_path, capsys):
+def test_the_text_is_not_overwritten(tmp_path, capsys):
     text = tmp_path / "text"
     text.write_text("the cat\n")
-    words = command(prepared("sentencepiece"), "--input", str(text), "--output", str(text))
+    words = ["translate", "data-bin", "--input", str(text), "--output", str(text)]
     assert cli.main(words) == 2
     assert f"{text} would be read and overwritten" in capsys.readouterr().err
     assert text.read_text() == "the cat\n"
 
 
 @pytest.mark.parametrize("seed", ["-1", str(2**63)])
-def test_a_seed_that_is_none_is_named(prepared, capsys, seed):
-    assert cli.main(command(prepared("sentencepiece"), "--seed", seed)) == 2
+def test_a_seed_that_is_none_is_named(capsys, seed):
+    assert cli.main(["translate", "data-bin", "--seed", seed]) == 2
     assert f"--seed {seed}: expected a number from 0 to 2**63 - 1" in capsys.readouterr().err
 
 

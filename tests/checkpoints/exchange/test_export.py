@@ -16,28 +16,7 @@ from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.search.next_tokens import Rules
 
 ctranslate2 = pytest.importorskip("ctranslate2")
-PLACES = {"max_source_positions": 64, "max_target_positions": 64}
 LEARNED = {"positional_encoding": "learned"}
-SIZES = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 32, "d_ff": 64, "num_heads": 4}
-
-
-@pytest.fixture
-def checkpoint(build, dictionary, tmp_path):
-    """checkpoint(**fields) makes a model and its checkpoint, its dictionaries in tmp_path."""
-
-    def make(**fields):
-        for language in ("en", "de"):
-            dictionary.save(str(tmp_path / f"dict.{language}.txt"))
-        model = build(**fields).eval()
-        with torch.no_grad():  # so that no bias and no norm is as at the start
-            for parameter in model.parameters():
-                parameter.add_(torch.randn_like(parameter) * 0.05)
-        settings = {"_name": "vaswani_tiny", **SIZES, **PLACES, **fields}
-        task = {"_name": "vaswani_translation", "source_lang": "en", "target_lang": "de"}
-        cfg = {"model": settings, "task": task}
-        return model, {"args": None, "cfg": cfg, "model": model.state_dict()}
-
-    return make
 
 
 @pytest.mark.parametrize(

@@ -12,26 +12,11 @@ from transformer_plugin.checkpoints.meta_models import plugin_model
 from transformer_plugin.cli import main
 from transformer_plugin.model import VaswaniTransformer
 
-SIZES = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 32, "d_ff": 64, "num_heads": 4}
+STOCK = {"positional_encoding": "fairseq", "layer_norm_eps": 1e-5}
 
 
-@pytest.fixture
-def checkpoint(build, dictionary, tmp_path):
-    """checkpoint(**fields) is a checkpoint in tmp_path, with its dictionaries."""
-
-    def make(name="vaswani_tiny", **fields):
-        for language in ("en", "de"):
-            dictionary.save(str(tmp_path / f"dict.{language}.txt"))
-        task = {"_name": "vaswani_translation", "source_lang": "en", "target_lang": "de"}
-        cfg = {"model": {"_name": name, **SIZES, **fields}, "task": task}
-        state = {"args": None, "cfg": cfg, "model": build(**fields).state_dict()}
-        torch.save(state, tmp_path / "in.pt")
-        return state
-
-    return make
-
-
-def export(folder, to):
+def export(folder, state, to):
+    torch.save(state, folder / "in.pt")
     paths = [str(folder / name) for name in ("in.pt", "out")]
     return main(["export", *paths, "--data", str(folder), "--to", to])
 
@@ -44,9 +29,9 @@ def test_a_model_of_edited_equations_is_refused(checkpoint, tmp_path, capsys, mo
         model.encoder.layers[0].self_attention.window = 12
         return model
 
-    checkpoint()
+    _, state = checkpoint()
     monkeypatch.setattr(equations_check, "plugin_model", narrow)
-    assert export(tmp_path, "ctranslate2") == 2
+    assert export(tmp_path, state, "ctranslate2") == 2
     assert "have been edited" in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
@@ -54,20 +39,21 @@ def test_a_model_of_another_class_is_refused(checkpoint, tmp_path, capsys, monke
     class Other(VaswaniTransformer):
         pass
 
-    checkpoint("users_preset")
+    _, state = checkpoint()
+    state["cfg"]["model"]["_name"] = "users_preset"
     monkeypatch.setitem(ARCH_MODEL_REGISTRY, "users_preset", Other)
-    assert export(tmp_path, "ctranslate2") == 2
+    assert export(tmp_path, state, "ctranslate2") == 2
     assert "users_preset builds class Other" in capsys.readouterr().err
 
 
 def test_each_side_has_its_own_words(checkpoint, dictionary, tmp_path):
     pytest.importorskip("ctranslate2")
-    checkpoint(untie_embeddings=True)
+    _, state = checkpoint(untie_embeddings=True)
     other = Dictionary()
     for number in range(len(dictionary) - other.nspecial):
         other.add_symbol(f"v{number}")
     other.save(str(tmp_path / "dict.de.txt"))
-    assert export(tmp_path, "ctranslate2") == 0
+    assert export(tmp_path, state, "ctranslate2") == 0
     for side, words in (("source", dictionary), ("target", other)):
         found = json.loads((tmp_path / f"out/{side}_vocabulary.json").read_text())
         assert found[4:] == words.symbols[4:]
@@ -77,17 +63,15 @@ def test_encoder_and_decoder_may_differ_in_depth(checkpoint, tmp_path):
     pytest.importorskip("ctranslate2")
     from transformer_plugin.checkpoints.exchange.ctranslate2 import build_spec
 
-    spec = build_spec(checkpoint(encoder_layers=1), tmp_path)
+    _, state = checkpoint(encoder_layers=1)
+    spec = build_spec(state, tmp_path)
     assert (len(spec.encoder.layer), len(spec.decoder.layer)) == (1, 2)
-
-
-STOCK = {"positional_encoding": "fairseq", "layer_norm_eps": 1e-5}
 
 
 def test_transformers_cannot_hold_a_source_embedding_apart(checkpoint, tmp_path, capsys):
     pytest.importorskip("safetensors")
-    checkpoint(**STOCK, pre_norm=True, untie_source_embedding=True)
-    assert export(tmp_path, "huggingface") == 2
+    _, state = checkpoint(**STOCK, pre_norm=True, untie_source_embedding=True)
+    assert export(tmp_path, state, "huggingface") == 2
     assert "separate embeddings" in capsys.readouterr().err
 
 
@@ -95,8 +79,8 @@ def test_transformers_cannot_hold_a_source_embedding_apart(checkpoint, tmp_path,
 def test_the_configuration_for_transformers(checkpoint, tmp_path, pre_norm):
     pytest.importorskip("safetensors")
     places = {"max_source_positions": 40, "max_target_positions": 64}
-    checkpoint(**STOCK, **places, pre_norm=pre_norm)
-    assert export(tmp_path, "huggingface") == 0
+    _, state = checkpoint(**STOCK, **places, pre_norm=pre_norm)
+    assert export(tmp_path, state, "huggingface") == 0
     found = json.loads((tmp_path / "out/config.json").read_text())
     assert found["max_position_embeddings"] == 64 and found["scale_embedding"]
     assert (found["eos_token_id"], found["decoder_start_token_id"]) == (2, 2)

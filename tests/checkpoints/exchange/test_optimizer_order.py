@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from fairseq.optim.adam import Adam as StockAdam
-from stock_models import POSITIONS, header, stock_settings, trained
+from stock_models import header, trained
 
 from transformer_plugin import cli
 from transformer_plugin.checkpoint_error import CheckpointError
@@ -11,15 +10,8 @@ from transformer_plugin.checkpoints.exchange.conversion import convert
 from transformer_plugin.modules.adam import Adam
 
 
-@pytest.fixture
-def one(build_stock, batch):
-    """A checkpoint of stock fairseq with Adam's state."""
-    model = build_stock(**POSITIONS)
-    return header(model, stock_settings({}), trained(model, StockAdam, batch([4], [3])))
-
-
-def test_an_optimizers_state_of_another_model_is_refused(one):
-    adam = one["last_optimizer_state"]
+def test_an_optimizers_state_of_another_model_is_refused(stock_checkpoint):
+    adam = stock_checkpoint["last_optimizer_state"]
     entries = adam["state"]
     rows, columns = entries[0]["exp_avg"].shape
     turned = entries[0] | {"exp_avg": entries[0]["exp_avg"].T}
@@ -30,18 +22,22 @@ def test_an_optimizers_state_of_another_model_is_refused(one):
         ({0: entries[0]}, f"is of 1 tensors, the model has {len(entries)}"),
     ):
         with pytest.raises(CheckpointError, match=said):
-            convert(one | {"last_optimizer_state": adam | {"state": state}}, "plugin")
+            convert(stock_checkpoint | {"last_optimizer_state": adam | {"state": state}}, "plugin")
 
 
-def test_an_optimizer_before_its_first_update_is_converted(one):
-    adam = one["last_optimizer_state"] | {"state": {}}
-    found = convert(one | {"last_optimizer_state": adam}, "plugin")["last_optimizer_state"]
+def test_an_optimizer_before_its_first_update_is_converted(stock_checkpoint):
+    adam = stock_checkpoint["last_optimizer_state"] | {"state": {}}
+    found = convert(stock_checkpoint | {"last_optimizer_state": adam}, "plugin")[
+        "last_optimizer_state"
+    ]
     assert found["state"] == {} and len(found["param_groups"]) == 1
 
 
-def test_what_is_not_adams_is_omitted(one):
+def test_what_is_not_adams_is_omitted(stock_checkpoint):
     other = {"param_groups": [{"betas": (0.9, 0.98)}]}
-    assert "last_optimizer_state" not in convert(one | {"last_optimizer_state": other}, "plugin")
+    assert "last_optimizer_state" not in convert(
+        stock_checkpoint | {"last_optimizer_state": other}, "plugin"
+    )
 
 
 def converted(tmp_path, capsys, state, to):
@@ -52,13 +48,13 @@ def converted(tmp_path, capsys, state, to):
     return capsys.readouterr().out
 
 
-def test_the_reason_why_stocks_optimizer_is_omitted(one, tmp_path, capsys):
+def test_the_reason_why_stocks_optimizer_is_omitted(stock_checkpoint, tmp_path, capsys):
     """Old releases had one tensor for queries, keys and values."""
-    tensors, place = dict(one["model"]), "encoder.layers.0.self_attn"
+    tensors, place = dict(stock_checkpoint["model"]), "encoder.layers.0.self_attn"
     for kind in ("weight", "bias"):
         parts = [tensors.pop(f"{place}.{name}_proj.{kind}") for name in "qkv"]
         tensors[f"{place}.in_proj_{kind}"] = torch.cat(parts)
-    said = converted(tmp_path, capsys, one | {"model": tensors}, "plugin")
+    said = converted(tmp_path, capsys, stock_checkpoint | {"model": tensors}, "plugin")
     assert (
         "is omitted: it is not Adam's, or the checkpoint has the tensor names of an older" in said
     )

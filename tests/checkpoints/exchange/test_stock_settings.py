@@ -8,9 +8,8 @@ import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.models.transformer import TransformerModel
-from fairseq.optim.adam import Adam as StockAdam
 from omegaconf import OmegaConf
-from stock_models import HALF, POSITIONS, UNTIED, header, stock_settings, trained
+from stock_models import HALF, POSITIONS, UNTIED, stock_settings
 
 from transformer_plugin.checkpoints.exchange.conversion import convert
 from transformer_plugin.checkpoints.stock_settings import UnsupportedModel, to_plugin, to_stock
@@ -97,9 +96,7 @@ def test_another_stock_model_is_refused():
         convert({"cfg": {"model": Namespace(arch="lightconv")}, "model": {}}, "plugin")
 
 
-def test_a_converted_run_searches_as_stock_and_knows_its_criterion(build_stock, batch):
-    model = build_stock(**POSITIONS)
-    optimizer = trained(model, StockAdam, batch([4], [3]))
-    found = convert(header(model, stock_settings({}), optimizer), "plugin")
+def test_a_converted_run_searches_as_stock_and_knows_its_criterion(stock_checkpoint):
+    found = convert(stock_checkpoint, "plugin")
     assert found["cfg"]["task"]["fidelity"] == "fairseq"
     assert found["optimizer_history"][0]["criterion_name"] == "VaswaniCrossEntropy"
