@@ -24,6 +24,8 @@ from ..registry import kernel
 from . import onednn
 from .library import TYPES, entry_point, is_supported, operators
 
+INT8_FUNCTIONS = "quantise", "int8_linear"  # of C++; the operators need their addresses
+
 _memcmp = ctypes.CDLL(None).memcmp
 _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
@@ -95,7 +97,7 @@ def pack(model: nn.Module, rows: int) -> None:
             continue
         _PACKED.pop(layer, None)
         if _is_packable(layer):
-            matrix, plain = onednn.pack(weight, rows), weight.clone()
+            matrix, plain = onednn.pack(weight, rows), weight.contiguous().clone()
             _PACKED[layer] = _Packed(matrix, plain, weight.data_ptr(), weight._version)
 
 
@@ -125,7 +127,8 @@ def packed_linear(layer: Linear, x: Tensor, relu: bool = False) -> Tensor:
     found = operators()
     assert found is not None
     product = found.linear.default
-    y: Tensor = product(x.contiguous(), *needed, relu, entry_point("quantise", x.dtype))
+    functions = [entry_point(name, x.dtype) for name in INT8_FUNCTIONS]
+    y: Tensor = product(x.contiguous(), *needed, relu, *functions)
     return y
 
 
@@ -135,23 +138,26 @@ class Operands(NamedTuple):
     Attributes:
         matrix: a packed weight, ``[F, D]``.
         bias: ``[F]``, or None.
+        plain: an 8-bit weight as it is, for a few rows; None of others.
         scale: of each row of an 8-bit matrix, ``[F]``; None of others.
         zero_points: all 0, int64, ``[F]``; None where ``scale`` is.
     """
 
     matrix: Tensor
     bias: Tensor | None
+    plain: Tensor | None = None
     scale: Tensor | None = None
     zero_points: Tensor | None = None
 
 
 def operands(layer: Linear) -> Operands:
     """Those of a layer with a packed weight. oneDNN ignores the strides of bias and scale."""
-    matrix = _PACKED[layer].matrix
+    matrix, plain = _PACKED[layer][:2]
     bias = None if layer.bias is None else layer.bias.contiguous()
     if isinstance(layer, nn.Linear):
         return Operands(matrix, bias)
-    return Operands(matrix, bias, layer.scale.contiguous(), _no_zero_points(layer.scale.numel()))
+    scale = layer.scale.contiguous()
+    return Operands(matrix, bias, plain, scale, _no_zero_points(scale.numel()))
 
 
 @functools.cache

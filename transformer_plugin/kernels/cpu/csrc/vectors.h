@@ -90,6 +90,14 @@ void store(Floats v, BFloat16* x) {  // rounded to nearest, ties to even
     std::memcpy(x, &upper, sizeof upper);
 }
 
+void store(float number, float* x) { *x = number; }
+
+void store(float number, BFloat16* x) {
+    uint32_t bits;
+    std::memcpy(&bits, &number, sizeof bits);
+    x->bits = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+}
+
 // a > b ? a : b
 Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 
