@@ -15,12 +15,8 @@ from transformer_plugin.search.decoder_state import prepare_decoding
 @pytest.fixture
 def int8_layer():
     torch.manual_seed(0)
-    layer = Int8Linear(nn.Linear(64, 32))
     with torch.no_grad():
-        prepare_decoding(nn.Sequential(layer, nn.LayerNorm(1)), 4)
-        if packed(layer, torch.empty(0)) is None:
-            pytest.skip("this processor has no use for it, or there is no C++ compiler")
-    return layer
+        return search_layer(Int8Linear(nn.Linear(64, 32)))
 
 
 @torch.no_grad()
@@ -30,6 +26,60 @@ def test_halves_of_a_step_are_rounded_as_in_the_plain_way(int8_layer, low):
     halves = torch.arange(62) - 30.5
     x = torch.cat([torch.tensor([low, low + 127]), halves if low else halves.abs()]).view(1, 64)
     assert_close(linear(int8_layer, x), linear.plain(int8_layer, x), atol=1e-3, rtol=0)
+
+
+def search_layer(layer):
+    """The layer, with a packed copy."""
+    prepare_decoding(nn.Sequential(layer, nn.LayerNorm(1)), 4)
+    if packed(layer, torch.empty(0)) is None:
+        pytest.skip("this processor has no use for it, or there is no C++ compiler")
+    return layer
+
+
+def products_of_onednn(layer, x, relu):
+    """The product, and how many of them oneDNN made."""
+    with torch.profiler.profile() as profile:
+        found = linear(layer, x, relu)
+    return found, sum(e.name == "onednn::qlinear_pointwise" for e in profile.events())
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("width, has_bias", [(300, True), (2, False), (7, True)])
+def test_a_few_rows_in_8_bits_need_no_onednn(width, has_bias, dtype):
+    """All numbers of rows that are left over from fours, on both sides of the limit."""
+    torch.manual_seed(0)
+    layer = search_layer(Int8Linear(nn.Linear(64, width, has_bias)))
+    bound = 3e-6 if dtype == torch.float32 else 8e-3
+    for rows in (1, 2, 3, 4, 7, 16, 17):
+        x = (torch.randn(rows, 64) + 2).to(dtype)
+        for relu in (False, True):
+            found, calls = products_of_onednn(layer, x, relu)
+            assert calls == (rows > 16 or width == 7)
+            assert found.dtype == dtype
+            assert_close(found, linear.plain(layer, x, relu), atol=bound, rtol=bound)
+
+
+@torch.no_grad()
+def test_a_few_rows_that_are_nan_or_of_another_bias(int8_layer):
+    x = torch.randn(3, 64)
+    for fault in (torch.nan, torch.inf):
+        x[1, 5] = fault
+        assert linear(int8_layer, x).isnan().all()
+    int8_layer.bias = int8_layer.bias.bfloat16()  # the kernel would read it as float32
+    assert products_of_onednn(int8_layer, torch.randn(3, 64), False)[1] == 1
+
+
+@torch.no_grad()
+def test_threads_share_a_product_in_8_bits():
+    layer, x = search_layer(Int8Linear(nn.Linear(512, 4000))), torch.randn(5, 512)
+    before, found = torch.get_num_threads(), []
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        found.append(linear(layer, x))
+    torch.set_num_threads(before)
+    assert found[0].equal(found[1])
+    assert_close(found[0], linear.plain(layer, x), atol=1e-5, rtol=1e-5)
 
 
 @torch.no_grad()

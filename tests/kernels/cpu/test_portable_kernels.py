@@ -12,7 +12,7 @@ import pytest
 from transformer_plugin.kernels.cpu import library
 
 HERE, TESTS = Path(__file__).parent, Path(__file__).parents[2]
-NAMES = ("attention", "candidates", "decoder_cache", "packed_linear")
+NAMES = ("attention", "candidates", "decoder_cache", "packed_linear", "packed_numbers")
 FILES = [
     *(HERE / f"test_{name}.py" for name in NAMES),
     TESTS / "search/test_candidates.py",

@@ -52,7 +52,7 @@ def run(
 ) -> None:
     """Calls the kernel ``name`` for ``dtype``, with torch's number of threads."""
     threads = c_int64(torch.get_num_threads())
-    function(name, dtype)(byref(numbers), _openmp_entry_point(), threads, *map(address, tensors))
+    function(name, dtype)(byref(numbers), openmp_entry_point(), threads, *map(address, tensors))
 
 
 @functools.cache
@@ -71,7 +71,7 @@ def entry_point(name: str, dtype: torch.dtype) -> int:
 
 
 @functools.cache
-def _openmp_entry_point() -> c_void_p:
+def openmp_entry_point() -> c_void_p:
     """The entry point of the OpenMP library that torch loads; null if there is none."""
     parallel = getattr(ctypes.CDLL(None), "GOMP_parallel", None)
     return c_void_p() if parallel is None else ctypes.cast(parallel, c_void_p)

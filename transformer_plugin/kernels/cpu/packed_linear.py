@@ -1,5 +1,6 @@
 """Linear maps of a search with oneDNN, with each matrix packed in oneDNN's own layout. Without this
-kernel a search takes 1.56 times as long in fp32, 1.11 in bf16 (``bench/kernels.py``).
+kernel a search takes 1.56 times as long in fp32, 1.11 in bf16 (``bench/kernels.py``). A few rows in 8
+bits are multiplied by C++: a sentence alone then takes about half the time.
 
 Trainable weights are never packed: optimizers change them through ``.data``, which torch's counter
 of changes does not see. Others are compared at the start of each search.
@@ -22,9 +23,7 @@ from ...search.decoder_state import prepare_decoding
 from ..plain_modules import Linear, is_plain_linear
 from ..registry import kernel
 from . import onednn
-from .library import TYPES, entry_point, is_supported, operators
-
-INT8_FUNCTIONS = "quantise", "int8_linear"  # of C++; the operators need their addresses
+from .library import TYPES, entry_point, is_supported, openmp_entry_point, operators
 
 _memcmp = ctypes.CDLL(None).memcmp
 _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
@@ -127,9 +126,15 @@ def packed_linear(layer: Linear, x: Tensor, relu: bool = False) -> Tensor:
     found = operators()
     assert found is not None
     product = found.linear.default
-    functions = [entry_point(name, x.dtype) for name in INT8_FUNCTIONS]
-    y: Tensor = product(x.contiguous(), *needed, relu, *functions)
+    y: Tensor = product(x.contiguous(), *needed, relu, int8_functions(x.dtype))
     return y
+
+
+@functools.cache
+def int8_functions(dtype: torch.dtype) -> list[int]:
+    """Addresses of functions that the operators call for 8-bit products of rows of this type."""
+    openmp = openmp_entry_point().value or 0
+    return [entry_point("quantise", dtype), entry_point("int8_linear", dtype), openmp]
 
 
 class Operands(NamedTuple):

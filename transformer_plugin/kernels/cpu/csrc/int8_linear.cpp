@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "parallel.h"
 #include "vectors.h"
 
 namespace {
@@ -13,6 +14,8 @@ namespace {
 typedef uint8_t Bytes __attribute__((vector_size(kLanes)));
 
 constexpr float kLevels = 127, kSmallest = 1e-30f;
+constexpr int64_t kColumns = 128;                 // of a product that a thread makes at once
+constexpr int64_t kPerThread = int64_t(1) << 20;  // multiplications that are worth a thread
 
 Floats rounded(Floats v) {  // to nearest, ties to even
 #ifdef __AVX512F__
@@ -68,7 +71,8 @@ void multiply(const int16_t* x, int64_t rows, int64_t depth, const int8_t* weigh
 // x W^T + b, or its ReLU. `width` is even.
 template <class Number>
 void int8_linear(const Number* x, int64_t rows, int64_t depth, const int8_t* weight, int64_t width,
-                 const float* scales, const float* bias, bool relu, Number* out) {
+                 const float* scales, const float* bias, bool relu, Number* out, Parallel parallel,
+                 int64_t threads) {
     std::vector<uint8_t> steps(rows * depth);
     float scale;
     int32_t zero_point;
@@ -76,15 +80,20 @@ void int8_linear(const Number* x, int64_t rows, int64_t depth, const int8_t* wei
     std::vector<int16_t> inputs(rows * depth);
     for (size_t i = 0; i < steps.size(); ++i) inputs[i] = int16_t(steps[i] - zero_point);
     std::vector<int32_t> products(rows * width);
-    for (int64_t column = 0; column < width; column += 2)
-        multiply<4>(inputs.data(), rows, depth, weight + column * depth, width,
-                    products.data() + column);
-    for (int64_t row = 0; row < rows; ++row)
-        for (int64_t column = 0; column < width; ++column) {
-            const int64_t i = row * width + column;
-            const float y = products[i] * (scale * scales[column]) + (bias ? bias[column] : 0);
-            store(relu && y < 0 ? 0 : y, out + i);
-        }
+    const auto block = [&](int64_t number) {
+        const int64_t first = number * kColumns, last = std::min(first + kColumns, width);
+        for (int64_t column = first; column < last; column += 2)
+            multiply<4>(inputs.data(), rows, depth, weight + column * depth, width,
+                        products.data() + column);
+        for (int64_t row = 0; row < rows; ++row)
+            for (int64_t column = first; column < last; ++column) {
+                const int64_t i = row * width + column;
+                const float y = products[i] * (scale * scales[column]) + (bias ? bias[column] : 0);
+                store(relu && y < 0 ? 0 : y, out + i);
+            }
+    };
+    threads = std::min(threads, 1 + rows * depth * width / kPerThread);
+    for_each((width + kColumns - 1) / kColumns, parallel, threads, block);
 }
 
 }  // namespace

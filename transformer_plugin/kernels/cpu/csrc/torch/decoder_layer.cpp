@@ -1,5 +1,6 @@
 // A decoder layer in one step of a search. Between its operations nothing waits for Python's lock.
 
+#include <ATen/Parallel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/layer_norm.h>
@@ -21,9 +22,9 @@ using AttendRows = void(const Attention& numbers, const void* q, void* out);
 using Quantise = void(const void* x, int64_t size, uint8_t* steps, float* scale, int32_t* zero);
 using Int8Linear = void(const void* x, int64_t rows, int64_t depth, const int8_t* weight,
                         int64_t width, const float* scales, const float* bias, bool relu,
-                        void* out);
+                        void* out, void* parallel, int64_t threads);
 
-// So many rows in 8 bits are multiplied in less time than a call of oneDNN takes.
+// In 8 bits a call of oneDNN takes longer than so many rows.
 constexpr int64_t kFewRows = 16;
 
 c10::OperatorHandle find(const char* name) {
@@ -37,31 +38,34 @@ Tensor call(const c10::OperatorHandle& operation, std::vector<IValue> arguments)
 
 // x W^T + b, or its ReLU, with the operands of packed_linear.py. With scales, the matrix has 8
 // bits, and x, which must be contiguous, is rounded to 8 bits as in modules/int8_linear.py.
+// `functions` are the addresses of quantise, int8_linear and OpenMP's parallel regions.
 Tensor linear(const Tensor& x, const Tensor& matrix, const std::optional<Tensor>& bias,
               const std::optional<Tensor>& plain, const std::optional<Tensor>& scales,
-              const std::optional<Tensor>& zero_points, bool relu, int64_t quantise,
-              int64_t int8_linear) {
+              const std::optional<Tensor>& zero_points, bool relu, at::IntArrayRef functions) {
     static const auto affine = find("mkldnn::_linear_pointwise");
     static const auto affine_int8 = find("onednn::qlinear_pointwise");
     const char* activation = relu ? "relu" : "none";
     const c10::List<std::optional<at::Scalar>> no_numbers;
     if (!scales) return call(affine, {x, matrix, bias, activation, no_numbers, ""});
     const int64_t depth = x.size(-1), width = plain->size(0), rows = x.numel() / depth;
-    const bool has_floats = !bias || bias->scalar_type() == at::kFloat;
-    if (rows <= kFewRows && width % 2 == 0 && has_floats) {
+    const auto fits = [&](const Tensor& numbers) {
+        return numbers.scalar_type() == at::kFloat && numbers.numel() == width;
+    };
+    if (rows <= kFewRows && width % 2 == 0 && fits(*scales) && (!bias || fits(*bias))) {
         std::vector<int64_t> shape = x.sizes().vec();
         shape.back() = width;
         const Tensor y = at::empty(shape, x.options());
-        reinterpret_cast<Int8Linear*>(int8_linear)(
+        reinterpret_cast<Int8Linear*>(functions[1])(
             x.data_ptr(), rows, depth, plain->data_ptr<int8_t>(), width, scales->data_ptr<float>(),
-            bias ? bias->data_ptr<float>() : nullptr, relu, y.data_ptr());
+            bias ? bias->data_ptr<float>() : nullptr, relu, y.data_ptr(),
+            reinterpret_cast<void*>(functions[2]), at::get_num_threads());
         return y;
     }
     const Tensor steps = at::empty(x.sizes(), x.options().dtype(at::kByte));
     float scale;
     int32_t zero;
-    reinterpret_cast<Quantise*>(quantise)(x.data_ptr(), x.numel(), steps.data_ptr<uint8_t>(),
-                                          &scale, &zero);
+    reinterpret_cast<Quantise*>(functions[0])(x.data_ptr(), x.numel(), steps.data_ptr<uint8_t>(),
+                                              &scale, &zero);
     return call(affine_int8, {steps, double(scale), int64_t(zero), matrix, scales, zero_points,
                               bias, 1.0, int64_t(0), x.scalar_type(), activation, no_numbers, ""});
 }
@@ -74,11 +78,11 @@ std::tuple<Tensor, Tensor> decoder_layer(
     const Tensor& input, std::vector<Tensor> matrices, OptionalTensors biases,
     OptionalTensors plains, OptionalTensors scales, OptionalTensors zero_points,
     OptionalTensors norm_weights, OptionalTensors norm_biases, std::vector<double> eps,
-    c10::List<bool> pre_norm, int64_t own, int64_t encoder, int64_t attend_rows, int64_t quantise,
-    int64_t int8_linear) {
+    c10::List<bool> pre_norm, int64_t own, int64_t encoder, int64_t attend_rows,
+    at::IntArrayRef functions) {
     const auto map = [&](int i, const Tensor& x, bool relu = false) {
         return linear(x, matrices[i], biases.get(i), plains.get(i), scales.get(i),
-                      zero_points.get(i), relu, quantise, int8_linear);
+                      zero_points.get(i), relu, functions);
     };
     const auto attend = [&](const Tensor& q, const Attention& numbers) {
         Tensor out = at::empty({q.size(0), q.size(1), numbers.heads * numbers.d_v}, q.options());
@@ -112,12 +116,12 @@ std::tuple<Tensor, Tensor> decoder_layer(
 TORCH_LIBRARY(transformer_plugin, library) {
     library.def(
         "linear(Tensor x, Tensor matrix, Tensor? bias, Tensor? plain, Tensor? scale,"
-        " Tensor? zero_points, bool relu, int quantise, int int8_linear) -> Tensor",
+        " Tensor? zero_points, bool relu, int[] functions) -> Tensor",
         TORCH_FN(linear));
     library.def(
         "decoder_layer(Tensor x, Tensor[] matrices, Tensor?[] biases, Tensor?[] plains,"
         " Tensor?[] scales, Tensor?[] zero_points, Tensor?[] norm_weights, Tensor?[] norm_biases,"
-        " float[] eps, bool[] pre_norm, int own, int encoder, int attend_rows, int quantise,"
-        " int int8_linear) -> (Tensor, Tensor)",
+        " float[] eps, bool[] pre_norm, int own, int encoder, int attend_rows,"
+        " int[] functions) -> (Tensor, Tensor)",
         TORCH_FN(decoder_layer));
 }
