@@ -1,6 +1,6 @@
 """Linear maps of a search with oneDNN, with each matrix packed in oneDNN's own layout. Without this
-kernel a search takes 1.56 times as long in fp32, 1.11 in bf16 (``bench/kernels.py``). A few rows in 8
-bits are multiplied by C++: a sentence alone then takes about half the time.
+kernel a search takes 1.56 times as long in fp32, 1.11 in bf16 (``bench/kernels.py``). C++ multiplies
+a few rows in 8 bits, as a call of oneDNN takes longer: a sentence alone then takes half the time.
 
 Trainable weights are never packed: optimizers change them through ``.data``, which torch's counter
 of changes does not see. Others are compared at the start of each search.
