@@ -50,8 +50,8 @@ void quantise(const Number* x, int64_t size, uint8_t* steps, float* scale, int32
     }
 }
 
-// Products of `rows` rows of x and two of the weight, in columns 0 and 1 of `out`. Compilers know
-// the innermost loops as sums of products of 16-bit integers, for which processors have
+// Products of `rows` rows of x and two of the weight, in columns 0 and 1 of `out`. Compilers
+// recognise the innermost loops as sums of products of 16-bit integers, for which processors have
 // instructions.
 template <int kRows>
 void multiply(const int16_t* x, int64_t rows, int64_t depth, const int8_t* weight, int64_t width,
