@@ -59,7 +59,7 @@ def test_views_are_no_fault():
 
 @pytest.mark.parametrize("cfg, said", [
     ({"x": {"${oc.env:SECRET}": 1}}, "interpolations"),
-    ({"optimizer": "../x"}, "cfg.optimizer: '../x' is not a name of a optimizer"),
+    ({"optimizer": "../x"}, "cfg.optimizer: '../x' names no optimizer"),
 ], ids=["key", "name"])  # fmt: skip
 def test_settings_of_another_kind_are_named(cfg, said):
     with pytest.raises(ValueError, match=said):

@@ -138,6 +138,7 @@ def kernels_of(monkeypatch, tmp_path):
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("TRANSFORMER_PLUGIN_COMPILED", raising=False)
 
     def found(compiler):
         monkeypatch.setenv("CXX", compiler)
@@ -181,8 +182,10 @@ def test_the_attention_that_runs_on_the_cpu_is_named(monkeypatch):
     from transformer_plugin.kernels.cpu import library
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.delenv("TRANSFORMER_PLUGIN_COMPILED", raising=False)
     for loaded, level, name in ((object(), OK, "the plugin's C++"), (None, NOTE, "torch's")):
-        monkeypatch.setattr(library, "kernels", lambda loaded=loaded: loaded)
+        for loader in ("kernels", "operators"):
+            monkeypatch.setattr(library, loader, lambda loaded=loaded: loaded)
         (text,) = (text for text in texts(level) if text.startswith("attention"))
         assert f"attention and Adam on the CPU: {name}" in text
 

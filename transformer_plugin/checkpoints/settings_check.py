@@ -50,7 +50,7 @@ def check_settings(state: dict[str, Any]) -> None:
             _check_value(place, name, value)
         for kind, place, chosen, options in kinds(settings):
             if chosen is not None and not (isinstance(chosen, str) and _NAME.fullmatch(chosen)):
-                raise ValueError(f"{place}: {shortened(chosen)} is not a name of a {kind}")
+                raise ValueError(f"{place}: {shortened(chosen)} names no {kind}")
             declared = declared_options(kind, chosen)
             for name, wrong in declared.wrong(options) if declared else ():
                 raise ValueError(f"{place}.{name} = {shortened(options[name])}: {wrong}")
