@@ -1,12 +1,14 @@
 """What hypotheses see of their past, and of the source, against attention over whole sentences."""
 
+import math
+
 import pytest
 import torch
 from torch.testing import assert_close
 
 from transformer_plugin.modules.multi_head_attention import MultiHeadAttention
 from transformer_plugin.modules.packing import Packing
-from transformer_plugin.search.kv_cache import KVCache, Memory
+from transformer_plugin.search.kv_cache import Ancestry, KVCache, Memory
 
 HEADS, D_MODEL, WIDTH = 3, 20, 4
 LENGTHS = torch.tensor([7, 1, 12])
@@ -70,3 +72,11 @@ def test_each_hypothesis_sees_its_own_past(kind, d_k, d_v, window):
         cache.select(torch.tensor(list(remaining)))
         pasts = [[pasts[i][parent] for parent in parents[i]] for i in remaining]
         sources = [sources[i] for i in remaining]
+
+
+def test_a_hypothesis_that_is_alone_again_sees_only_its_own_past():
+    ancestry = Ancestry(torch.zeros(1, 1))
+    for position, parents in enumerate(([[0, 0]], [[1]], [[0]])):
+        ancestry.extend(torch.tensor([position]))
+        ancestry.reorder(torch.tensor(parents))
+    assert ancestry.allowed.tolist() == [[[[0.0, -math.inf, 0.0, 0.0]]]]

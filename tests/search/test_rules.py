@@ -105,3 +105,18 @@ def test_the_bound_counts_the_maximum_length_with_its_end():
         finished.add(row, 0, ended, torch.tensor([[-0.3, -1.0]]), torch.tensor([[0, 0]]))
         done = [bool(finished.done(row, step, torch.tensor([[-1.0]]))) for step in range(4)]
         assert done == expected
+
+
+def test_a_prefix_may_hold_the_first_word_of_the_vocabulary():
+    chain = MarkovChain(torch.zeros(7, 7))
+    chain.table[:, 0] = -9.0
+    (hypotheses,) = beam_search(chain, torch.tensor([4]), rules(), torch.tensor([[4, 0]]))
+    assert [h.tokens[:2].tolist() for h in hypotheses] == [[4, 0]] * 3
+
+
+@pytest.mark.parametrize("stop_rule", ["bound", "first-finished"])
+def test_a_sentence_without_live_hypotheses_is_done(stop_rule):
+    """Even if fewer than the beam have ended; else the search would go on for nothing."""
+    finished = FinishedHypotheses(torch.tensor([9]), 2, lambda n: 1.0, stop_rule)
+    assert finished.done(torch.tensor([0]), 0, torch.full((1, 2), -math.inf)).all()
+    assert not finished.done(torch.tensor([0]), 0, torch.tensor([[-1.0, -math.inf]])).any()

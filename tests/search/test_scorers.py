@@ -126,3 +126,10 @@ def test_a_language_model_without_weight_changes_nothing():
     log_p = torch.tensor([0.5, 0.5, 0.0, 0.0, 0.0, 0.0]).log()
     (found,) = FusedScorer(Uniform(), Unigrams(log_p), 0.0).step(torch.zeros(1, 1).long())
     torch.testing.assert_close(found.logits, torch.full((1, 6), -math.log(6)))
+
+
+def test_each_row_has_its_own_scores_of_the_language_model():
+    logits, log_p = torch.randn(6, 5), torch.randn(6, 5).log_softmax(1)
+    scorer = FusedScorer(InChunks(logits, 2, 6), Unigrams(log_p), 0.5)
+    found = torch.cat([scores.logits for scores in scorer.step(torch.zeros(3, 2))])
+    torch.testing.assert_close(found, logits.log_softmax(1) + 0.5 * log_p)

@@ -6,7 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from transformer_plugin.search.thread_pool import batches_by_length, map_in_threads, one_thread
+from transformer_plugin.search.thread_pool import (
+    available_threads,
+    batches_by_length,
+    map_in_threads,
+    one_thread,
+)
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -49,3 +54,10 @@ def test_the_number_of_threads_comes_back_after_an_error():
 def test_neighbours_in_length_go_to_different_workers(lengths, budget, expected):
     batches = batches_by_length(torch.tensor(lengths), budget, workers=2)
     assert [batch.tolist() for batch in batches] == expected
+
+
+def test_a_number_of_threads_that_a_program_sets_later_counts():
+    with one_thread():
+        assert available_threads() == 2
+    torch.set_num_threads(3)
+    assert available_threads() == 3

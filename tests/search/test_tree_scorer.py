@@ -14,6 +14,7 @@ from transformer_plugin.search import tree_scorer
 from transformer_plugin.search.beam_search import beam_search
 from transformer_plugin.search.next_tokens import Rules
 from transformer_plugin.search.sampling import Sampling
+from transformer_plugin.search.scorers import FusedScorer, Scores
 from transformer_plugin.search.tree_scorer import TreeScorer, TreeTokens
 
 pytest.importorskip("nltk")
@@ -133,3 +134,69 @@ def test_no_more_constituents_are_open_than_can_be_scored():
     ((found,),) = search(chain, [[5, 2]], [600], 1)
     assert symbols(found).count("S") == tree_scorer._DEEPEST
     assert rebuilt(symbols(found), ["b"]).leaves() == ["b"]
+
+
+class Constant:
+    """A language model that likes all tokens equally."""
+
+    def step(self, tokens):
+        return torch.full((tokens.numel(), len(TARGET)), -1.0)
+
+    def reorder(self, parents):
+        pass
+
+    def select(self, sentences):
+        pass
+
+
+def test_the_scores_of_a_language_model_count():
+    chain = random_chain(0)
+    (beam,) = search(FusedScorer(chain, Constant(), 0.5), [[4, 6, 5, 2]], [9], 3)
+    assert beam
+    for each in beam:
+        path = itertools.pairwise([EOS, *each.tokens.tolist()])
+        expected = sum(float(chain.table[a, b]) - 0.5 for a, b in path)
+        assert math.isclose(float(each.score), expected, rel_tol=1e-5)
+
+
+class TwoBack:
+    """Scores that depend on the token two before, which it remembers; a chunk for each row."""
+
+    def __init__(self, table, batch_size):
+        self.table, self.past = table, torch.full((batch_size, 1), EOS)
+
+    def step(self, tokens):
+        self.present = tokens
+        for row, past in enumerate(self.past.flatten()):
+            yield Scores(slice(row, row + 1), self.table[past : past + 1].clone())
+
+    def reorder(self, parents):
+        self.past = self.present.gather(1, parents)
+
+    def select(self, sentences):
+        self.past = self.past[sentences]
+
+
+def test_each_hypothesis_has_the_scores_of_its_own_past():
+    """Where hypotheses change places, and sentences leave at different times."""
+    table = random_chain(0).table
+    for beam in search(TwoBack(table, 3), SENTENCES, [12, 3, 20], 4):
+        assert beam
+        for each in beam:
+            ids = [EOS, EOS, *each.tokens.tolist()]
+            expected = sum(float(table[a, c]) for a, c in zip(ids, ids[2:], strict=False))
+            assert math.isclose(float(each.score), expected, rel_tol=1e-5)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5])
+def test_a_tree_may_be_as_long_as_the_limit(depth):
+    chain = random_chain(0)
+    chain.table[:, TARGET.index("S")] += 50
+    ((found,),) = search(chain, [[5, 2]], [2 * depth + 1], 1)
+    assert symbols(found).count("S") == symbols(found).count("/S") == depth
+
+
+def test_a_sentence_of_more_words_than_the_limit_ends_too():
+    """As no tree, which is better than no output at all."""
+    (beam,) = search(random_chain(0), [[4, 6, 5, 2]], [1], 2)
+    assert beam and all(each.score.isfinite() and len(symbols(each)) == 1 for each in beam)

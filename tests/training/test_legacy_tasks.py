@@ -1,6 +1,7 @@
 """Checkpoints of tasks without a dataclass, whose options fairseq stores as a Namespace."""
 
 from argparse import Namespace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from omegaconf import OmegaConf
 from transformer_plugin.checkpoint_error import CheckpointError
 from transformer_plugin.training.fine_tuning import check_words
 from transformer_plugin.training.same_run import has_same_loss
+from transformer_plugin.training.task_state import load_task_state
 
 
 def test_a_run_of_such_a_task_compares_its_losses(tmp_path):
@@ -45,3 +47,12 @@ def test_a_base_model_of_such_a_task_has_the_words_of_its_data(tmp_path):
             CheckpointError, match=r"word 4 of the base model is 'de1' .*dict.de.txt"
         ):
             check_words("base.pt", {"model": model, "cfg": {"task": base}}, task)
+
+
+@pytest.mark.parametrize("state", [{}, {"task_state": None}], ids=str)
+def test_a_checkpoint_may_have_no_state_of_its_task(tmp_path, state):
+    """As those of old versions of fairseq, whose tasks have nothing to update from None."""
+    given, path = [], tmp_path / "checkpoint_last.pt"
+    torch.save({"model": {}} | state, path)
+    load_task_state(str(path), SimpleNamespace(load_state_dict=given.append))
+    assert given == [{}]

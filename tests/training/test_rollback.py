@@ -235,3 +235,9 @@ def test_a_split_state_goes_on_as_the_whole_one(optimizer):
         whole.step()
         split.step()
     torch.testing.assert_close(torch.cat([p.flatten() for p in parts]), flat)
+
+
+def test_the_last_checkpoint_of_another_run_is_not_the_one_that_is_rolled_back():
+    settings = OmegaConf.structured(CheckpointConfig(restore_file="other/checkpoint_last.pt"))
+    with pytest.raises(ValueError, match="must resume from checkpoint_last"):
+        check_resumes(settings)

@@ -141,3 +141,17 @@ def test_a_second_ctrl_c_ends_training_at_once(monkeypatch):
     assert interruption.requested(torch.device("cpu")) == "Ctrl-C"
     with pytest.raises(KeyboardInterrupt):
         interruption._handle(signal.SIGINT, None)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGINT", "SIGHUP"])
+def test_what_launchers_and_terminals_send_is_heard(name):
+    """Slurm sends SIGUSR1 before its time limit, and SIGTERM at the limit."""
+    number = signal.Signals[name]
+    before = {each: signal.getsignal(each) for each in (number, *interruption.SIGNALS)}
+    try:
+        signal.signal(number, signal.SIG_DFL)
+        interruption.listen()
+        assert signal.getsignal(number) is interruption._handle
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

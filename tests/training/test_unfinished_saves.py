@@ -158,8 +158,7 @@ def test_what_somebody_went_back_from_is_set_aside(tmp_path, write, caplog):
     assert not list(tmp_path.glob("*.abandoned"))
     os.utime(last, (0, 0))  # copied with its old time
     assert resumed_from(last, settings(tmp_path)) == last
-    aside = sorted(path.name for path in tmp_path.glob("*.abandoned"))
-    assert aside == [f"{name}.abandoned" for name in names]
+    assert set_aside(tmp_path) == [f"{name}.abandoned" for name in names]
     assert len(list(tmp_path.glob("*.pt"))) == 6 and "goes back to update 20" in caplog.text
 
 
@@ -210,7 +209,8 @@ def test_a_later_epoch_of_fewer_updates_is_not_set_aside(tmp_path, write):
 
 def test_another_runs_last_checkpoint_sets_nothing_aside(tmp_path, write):
     write("checkpoint3.pt", 30)
-    resumed_from(write("checkpoint_last.pt", 20, save_dir=tmp_path / "other"), settings(tmp_path))
+    for options in ({}, {"reset_dataloader": True}):
+        resumed_from(write("checkpoint_last.pt", 20, "elsewhere"), settings(tmp_path, **options))
     assert not set_aside(tmp_path)
 
 

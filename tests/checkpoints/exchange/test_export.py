@@ -201,3 +201,28 @@ def test_an_architecture_of_the_users_own_is_noted(checkpoint, tmp_path, capsys)
         words = ["--to", "ctranslate2", "--data", str(tmp_path), "--force"]
         assert main(["export", str(tmp_path / "in.pt"), str(tmp_path / "out"), *words]) == 0
         assert ("users_preset is an architecture of your own" in capsys.readouterr().out) == noted
+
+
+def test_a_word_that_the_dictionary_lacks_is_the_unknown_word(export, tmp_path):
+    export("ctranslate2")
+    translator = ctranslate2.Translator(str(tmp_path / "out"), intra_threads=1)
+    sources = [["w1", word] for word in ("lacking", "<unk>", "<s>")]
+    found = translator.score_batch(sources, [["w2", "w3"]] * 3)
+    lacking, unknown, begin = (score.log_probs for score in found)
+    assert lacking == pytest.approx(unknown, abs=1e-6) != pytest.approx(begin, abs=1e-3)
+
+
+def test_without_ctranslate2_it_says_what_to_install(export, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    assert export("ctranslate2")[1] == 2
+    assert "CTranslate2 is not installed: pip install ctranslate2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_weights_in_half_precision_are_exported_as_float32(checkpoint, tmp_path, dtype):
+    """Whatever --quantization then makes of them."""
+    _, state = checkpoint()
+    state["model"] = {name: tensor.to(dtype) for name, tensor in state["model"].items()}
+    found = build_spec(state, tmp_path).decoder.projection.weight
+    expected = state["model"]["decoder.output_projection.weight"].float()
+    assert found.dtype == "float32" and torch.from_numpy(found).equal(expected)

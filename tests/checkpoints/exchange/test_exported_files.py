@@ -86,3 +86,20 @@ def test_the_configuration_for_transformers(checkpoint, tmp_path, pre_norm):
     assert (found["eos_token_id"], found["decoder_start_token_id"]) == (2, 2)
     assert found["tie_word_embeddings"] == pre_norm
     assert found.get("langs", ["en", "de"]) == ["en", "de"]
+
+
+def test_a_model_without_the_name_of_its_architecture_has_no_note(checkpoint, tmp_path, capsys):
+    pytest.importorskip("ctranslate2")
+    _, state = checkpoint()
+    del state["cfg"]["model"]["_name"]
+    assert export(tmp_path, state, "ctranslate2") == 0
+    assert "architecture of your own" not in capsys.readouterr().out
+
+
+def test_an_attention_of_ones_own_is_refused_for_the_software_that_was_asked_for(
+    checkpoint, tmp_path, capsys
+):
+    pytest.importorskip("ctranslate2")
+    _, state = checkpoint(attention_window=2)
+    assert export(tmp_path, state, "ctranslate2") == 2
+    assert "CTranslate2 does not support --attention-window 2" in capsys.readouterr().err

@@ -195,6 +195,7 @@ def test_a_norm_of_the_wrong_width_is_an_error(make, precision):
 def test_a_copy_of_a_state_has_its_own_decoder(make, copied):
     decoder = make()
     state, _ = started(decoder, need_weights=True)
+    state.bind()
     other = copied(state)
     expected = state.step(TOKENS)[0]
     for parameter in decoder.parameters():

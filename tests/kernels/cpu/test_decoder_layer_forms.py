@@ -236,3 +236,10 @@ def test_without_the_headers_of_torch_a_search_goes_on(
     assert "compiled operators, which is slower" in line and "there/are/no/headers.h" in line
     bound = BOUNDS[request.node.callspec.params["packed"]]
     assert_close(steps(decoder), expected, atol=bound, rtol=bound)
+
+
+@pytest.mark.parametrize("width", [{"d_k": 32}, {"d_v": 32}], ids=str)
+def test_keys_and_values_of_different_widths(packed, width, equal_to_plain):
+    decoder = packed(**width)
+    assert is_bound(decoder)
+    equal_to_plain(decoder)

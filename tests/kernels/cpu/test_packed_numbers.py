@@ -65,9 +65,11 @@ def test_a_few_rows_that_are_nan_or_of_another_bias(int8_layer):
     x = torch.randn(3, 64)
     for fault in (torch.nan, torch.inf):
         x[1, 5] = fault
-        assert linear(int8_layer, x).isnan().all()
+        for relu in (False, True):
+            assert linear(int8_layer, x, relu).isnan().all()
     int8_layer.bias = int8_layer.bias.bfloat16()  # the kernel would read it as float32
-    assert products_of_onednn(int8_layer, torch.randn(3, 64), False)[1] == 1
+    x = torch.randn(3, 64)
+    assert linear(int8_layer, x).equal(linear.plain(int8_layer, x))
 
 
 @torch.no_grad()
@@ -80,6 +82,64 @@ def test_threads_share_a_product_in_8_bits():
     torch.set_num_threads(before)
     assert found[0].equal(found[1])
     assert_close(found[0], linear.plain(layer, x), atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_threads_write_only_their_own_columns():
+    """Often, as threads meet by chance."""
+    layer, x = search_layer(Int8Linear(nn.Linear(64, 40_000))), torch.randn(1, 64)
+    before, expected = torch.get_num_threads(), linear.plain(layer, x)
+    torch.set_num_threads(4)
+    try:
+        for _ in range(200):
+            assert_close(linear(layer, x), expected, atol=1e-5, rtol=1e-5)
+    finally:
+        torch.set_num_threads(before)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("shape", [(1,), (10,), (32, 1)], ids=str)
+def test_a_scale_replaced_by_one_of_another_shape_is_left_to_torch(int8_layer, shape):
+    """C++ would read beyond its end."""
+    x, int8_layer.scale = torch.randn(3, 64), torch.full(shape, 0.01)
+    if shape == (1,):
+        assert linear(int8_layer, x).equal(linear.plain(int8_layer, x))
+        return
+    with pytest.raises(RuntimeError, match="must match the size"):
+        linear(int8_layer, x)
+
+
+@torch.no_grad()
+def test_hypotheses_of_all_sentences_count_as_rows(int8_layer):
+    """oneDNN multiplies many rows faster."""
+    for shape, calls in (((5, 3, 64), 0), ((6, 3, 64), 1), ((1, 17, 64), 1)):
+        assert products_of_onednn(int8_layer, torch.randn(shape), False)[1] == calls
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+def test_rows_of_other_types_in_8_bits_are_left_to_torch(int8_layer, dtype):
+    x = torch.randn(3, 64).to(dtype)
+    assert packed(int8_layer, x) is None
+    assert linear(int8_layer, x).equal(linear.plain(int8_layer, x))
+
+
+@torch.no_grad()
+def test_a_weight_of_another_model_is_not_multiplied_by_the_old_copy():
+    """torch has counted as many changes of it."""
+    layer, other = (nn.Linear(64, 32).requires_grad_(False) for _ in range(2))
+    assert layer.weight._version == other.weight._version
+    search_layer(layer)
+    layer.weight = other.weight
+    x = torch.randn(5, 64)
+    assert packed(layer, x) is None and linear(layer, x).equal(linear.plain(layer, x))
+
+
+@torch.no_grad()
+def test_autocast_rounds_what_a_packed_weight_would_not():
+    layer = search_layer(nn.Linear(64, 32).requires_grad_(False))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert linear(layer, torch.randn(5, 64)).dtype == torch.bfloat16
 
 
 @torch.no_grad()

@@ -1,6 +1,7 @@
 """Linear maps of a search with oneDNN, with each matrix packed in oneDNN's own layout. Without this
-kernel a search takes 1.56 times as long in fp32, 1.11 in bf16 (``bench/kernels.py``). C++ multiplies
-a few rows in 8 bits, as a call of oneDNN takes longer: a sentence alone then takes half the time.
+kernel a search takes 1.56 times as long in fp32, 1.11 in bf16 (``bench/kernels.py``). A few rows in
+8 bits are multiplied in less time than a call of oneDNN takes, by C++: with it a sentence alone
+takes half as long.
 
 Trainable weights are never packed: optimizers change them through ``.data``, which torch's counter
 of changes does not see. Others are compared at the start of each search.
@@ -43,12 +44,16 @@ _PACKED: weakref.WeakKeyDictionary[Linear, _Packed] = weakref.WeakKeyDictionary(
 
 def packed(layer: Linear, x: Tensor) -> Tensor | None:
     """The packed weight of ``layer``, for a product with ``x``; None if there is none, or if the
-    weight has become trainable or torch has counted a change of it since."""
+    weight has become trainable or torch has counted a change of it since; and if C++ could not read
+    the scale or the bias beside it."""
     found = _PACKED.get(layer)
     if found is None or torch.is_grad_enabled():
         return None
     weight = layer.weight
-    fits = x.dtype in TYPES if weight.dtype == torch.int8 else x.dtype == weight.dtype
+    if isinstance(layer, Int8Linear):
+        fits = x.dtype in TYPES and _has_float_operands(layer)
+    else:
+        fits = x.dtype == weight.dtype
     is_current = (
         not weight.requires_grad
         and not weight.is_inference()  # a tensor of inference has no version
@@ -69,12 +74,17 @@ def _is_packable(layer: Linear) -> bool:
 
 
 def _multiplies_in_8_bits(layer: Int8Linear) -> bool:
-    scale, weight = layer.scale, layer.weight
     return (
-        (scale.dtype, scale.shape) == (torch.float32, weight.shape[:1])
-        and is_supported(scale, weight.size(1))
+        _has_float_operands(layer)
+        and is_supported(layer.scale, layer.weight.size(1))
         and operators() is not None
     )
+
+
+def _has_float_operands(layer: Int8Linear) -> bool:
+    scale, bias = layer.scale, layer.bias
+    is_scale = (scale.dtype, scale.shape) == (torch.float32, layer.weight.shape[:1])
+    return is_scale and (bias is None or bias.dtype == torch.float32)
 
 
 def _is_inference_on_cpu(model: nn.Module, rows: int) -> bool:
