@@ -13,22 +13,38 @@ from torch import distributed
 
 from transformer_plugin.training import interruption, protection
 
+HEARD = [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP]
 
+
+@pytest.fixture
+def handlers():
+    """Restores the handlers of signals."""
+    before = {number: signal.getsignal(number) for number in (*HEARD, *interruption.SIGNALS)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("handlers")
 def test_signals_of_a_terminal_are_left_to_the_recipe_that_ignores_them_for_training():
     """They reach training as one SIGTERM, so a third Ctrl-C does not interrupt the save."""
-    before = {number: signal.getsignal(number) for number in interruption.SIGNALS}
-    try:
-        for number in (signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-            interruption.listen()
-            assert signal.getsignal(number) is signal.SIG_IGN
-            assert signal.getsignal(signal.SIGTERM) is interruption._handle
-            signal.signal(number, signal.SIG_DFL)
-            interruption.listen()
-            assert signal.getsignal(number) is interruption._handle
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+        interruption.listen()
+        assert signal.getsignal(number) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) is interruption._handle
+        signal.signal(number, signal.SIG_DFL)
+        interruption.listen()
+        assert signal.getsignal(number) is interruption._handle
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize("number", HEARD)
+def test_what_launchers_and_terminals_send_is_heard(number):
+    """Slurm sends SIGUSR1 before its time limit, and SIGTERM at the limit."""
+    signal.signal(number, signal.SIG_DFL)
+    interruption.listen()
+    assert signal.getsignal(number) is interruption._handle
 
 
 @pytest.mark.parametrize(
@@ -141,17 +157,3 @@ def test_a_second_ctrl_c_ends_training_at_once(monkeypatch):
     assert interruption.requested(torch.device("cpu")) == "Ctrl-C"
     with pytest.raises(KeyboardInterrupt):
         interruption._handle(signal.SIGINT, None)
-
-
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGINT", "SIGHUP"])
-def test_what_launchers_and_terminals_send_is_heard(name):
-    """Slurm sends SIGUSR1 before its time limit, and SIGTERM at the limit."""
-    number = signal.Signals[name]
-    before = {each: signal.getsignal(each) for each in (number, *interruption.SIGNALS)}
-    try:
-        signal.signal(number, signal.SIG_DFL)
-        interruption.listen()
-        assert signal.getsignal(number) is interruption._handle
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

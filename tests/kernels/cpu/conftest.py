@@ -1,4 +1,4 @@
-"""A fixture for tests of steps with packed matrices."""
+"""Fixtures: decoders with packed matrices, and numbers of threads."""
 
 import sys
 from pathlib import Path
@@ -31,3 +31,11 @@ def packed(request, build):
         return decoder
 
     return of
+
+
+@pytest.fixture
+def threads():
+    """Restores the number of threads."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)

@@ -1,12 +1,24 @@
-"""Steps of a search with a decoder, as ``ModelScorer`` makes them."""
+"""Steps of a search with a decoder, as ``ModelScorer`` makes them, and layers packed for one."""
 
+import pytest
 import torch
+from torch import nn
 
+from transformer_plugin.kernels.cpu.packed_linear import packed
 from transformer_plugin.modules.packing import Packing
-from transformer_plugin.search.decoder_state import bind_layers, start_decoding
+from transformer_plugin.search.decoder_state import bind_layers, prepare_decoding, start_decoding
 
 LENGTHS = torch.tensor([7, 1, 4])
 BOUNDS = {"fp32": 1e-5, "bf16": 0.05, "int8": 0.05}  # of differences, by precision
+
+
+def packed_for_search(*layers):
+    """The layers, with packed copies for 40 rows; skips the test where there are none."""
+    with torch.no_grad():
+        prepare_decoding(nn.Sequential(*layers, nn.LayerNorm(1)), 40)
+        if any(packed(layer, torch.empty(0)) is None for layer in layers):
+            pytest.skip("this processor has no use for it, or there is no C++ compiler")
+    return layers
 
 
 def memory_of(decoder):

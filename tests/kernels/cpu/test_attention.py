@@ -161,14 +161,6 @@ def test_queries_without_keys():
     torch.testing.assert_close(of_memory[0], torch.cat([torch.zeros(32), 3 * torch.ones(32)]))
 
 
-@pytest.fixture
-def threads():
-    """Restores the number of threads."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def test_as_many_threads_as_torch_has(monkeypatch, threads):
     packing = Packing.of_lengths(torch.tensor(LENGTHS), max(LENGTHS))
     rows = torch.randn(sum(LENGTHS), 192)

@@ -7,6 +7,7 @@ import weakref
 
 import pytest
 import torch
+from decoding_steps import packed_for_search
 from fairseq.optim.adam import Adam
 from torch import nn
 from torch.nn import functional as F
@@ -166,14 +167,8 @@ def test_what_can_no_longer_be_trained_is_packed(build):
 @pytest.fixture
 def int8_layers():
     """Layers in 8 bits, with a packed copy."""
-    layers = nn.ModuleList(
-        [Int8Linear(nn.Linear(64, 96)), Int8Linear(nn.Linear(64, 7, bias=False))]
-    )
-    with torch.no_grad():
-        prepare_decoding(nn.Sequential(layers, nn.LayerNorm(1)), ROWS)
-        if any(packed(layer, torch.empty(0)) is None for layer in layers):
-            pytest.skip("this processor has no use for it, or there is no C++ compiler")
-    return layers
+    with_bias, without = nn.Linear(64, 96), nn.Linear(64, 7, bias=False)
+    return packed_for_search(Int8Linear(with_bias), Int8Linear(without))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from decoding_steps import packed_for_search
 from torch import nn
 from torch.testing import assert_close
 
@@ -15,8 +16,8 @@ from transformer_plugin.search.decoder_state import prepare_decoding
 @pytest.fixture
 def int8_layer():
     torch.manual_seed(0)
-    with torch.no_grad():
-        return search_layer(Int8Linear(nn.Linear(64, 32)))
+    (layer,) = packed_for_search(Int8Linear(nn.Linear(64, 32)))
+    return layer
 
 
 @torch.no_grad()
@@ -26,14 +27,6 @@ def test_halves_of_a_step_are_rounded_as_in_the_plain_way(int8_layer, low):
     halves = torch.arange(62) - 30.5
     x = torch.cat([torch.tensor([low, low + 127]), halves if low else halves.abs()]).view(1, 64)
     assert_close(linear(int8_layer, x), linear.plain(int8_layer, x), atol=1e-3, rtol=0)
-
-
-def search_layer(layer):
-    """The layer, with a packed copy."""
-    prepare_decoding(nn.Sequential(layer, nn.LayerNorm(1)), 4)
-    if packed(layer, torch.empty(0)) is None:
-        pytest.skip("this processor has no use for it, or there is no C++ compiler")
-    return layer
 
 
 def products_of_onednn(layer, x, relu):
@@ -49,7 +42,7 @@ def products_of_onednn(layer, x, relu):
 def test_a_few_rows_in_8_bits_need_no_onednn(width, has_bias, dtype):
     """All numbers of rows that are left over from fours, on both sides of the limit."""
     torch.manual_seed(0)
-    layer = search_layer(Int8Linear(nn.Linear(64, width, has_bias)))
+    (layer,) = packed_for_search(Int8Linear(nn.Linear(64, width, has_bias)))
     bound = 3e-6 if dtype == torch.float32 else 8e-3
     for rows in (1, 2, 3, 4, 7, 16, 17):
         x = (torch.randn(rows, 64) + 2).to(dtype)
@@ -73,28 +66,24 @@ def test_a_few_rows_that_are_nan_or_of_another_bias(int8_layer):
 
 
 @torch.no_grad()
-def test_threads_share_a_product_in_8_bits():
-    layer, x = search_layer(Int8Linear(nn.Linear(512, 4000))), torch.randn(5, 512)
-    before, found = torch.get_num_threads(), []
-    for threads in (1, 3):
-        torch.set_num_threads(threads)
+def test_threads_share_a_product_in_8_bits(threads):
+    (layer,), x = packed_for_search(Int8Linear(nn.Linear(512, 4000))), torch.randn(5, 512)
+    found = []
+    for number in (1, 3):
+        torch.set_num_threads(number)
         found.append(linear(layer, x))
-    torch.set_num_threads(before)
     assert found[0].equal(found[1])
     assert_close(found[0], linear.plain(layer, x), atol=1e-5, rtol=1e-5)
 
 
 @torch.no_grad()
-def test_threads_write_only_their_own_columns():
-    """Often, as threads meet by chance."""
-    layer, x = search_layer(Int8Linear(nn.Linear(64, 40_000))), torch.randn(1, 64)
-    before, expected = torch.get_num_threads(), linear.plain(layer, x)
+def test_threads_write_only_their_own_columns(threads):
+    """Repeated, because threads meet by chance."""
+    (layer,), x = packed_for_search(Int8Linear(nn.Linear(64, 40_000))), torch.randn(1, 64)
+    expected = linear.plain(layer, x)
     torch.set_num_threads(4)
-    try:
-        for _ in range(200):
-            assert_close(linear(layer, x), expected, atol=1e-5, rtol=1e-5)
-    finally:
-        torch.set_num_threads(before)
+    for _ in range(200):
+        assert_close(linear(layer, x), expected, atol=1e-5, rtol=1e-5)
 
 
 @torch.no_grad()
@@ -129,7 +118,7 @@ def test_a_weight_of_another_model_is_not_multiplied_by_the_old_copy():
     """torch has counted as many changes of it."""
     layer, other = (nn.Linear(64, 32).requires_grad_(False) for _ in range(2))
     assert layer.weight._version == other.weight._version
-    search_layer(layer)
+    packed_for_search(layer)
     layer.weight = other.weight
     x = torch.randn(5, 64)
     assert packed(layer, x) is None and linear(layer, x).equal(linear.plain(layer, x))
@@ -137,7 +126,7 @@ def test_a_weight_of_another_model_is_not_multiplied_by_the_old_copy():
 
 @torch.no_grad()
 def test_autocast_rounds_what_a_packed_weight_would_not():
-    layer = search_layer(nn.Linear(64, 32).requires_grad_(False))
+    (layer,) = packed_for_search(nn.Linear(64, 32).requires_grad_(False))
     with torch.autocast("cpu", torch.bfloat16):
         assert linear(layer, torch.randn(5, 64)).dtype == torch.bfloat16
 

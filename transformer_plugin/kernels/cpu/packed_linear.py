@@ -1,7 +1,7 @@
 """Linear maps of a search with oneDNN, with each matrix packed in oneDNN's own layout. Without this
-kernel a search takes 1.56 times as long in fp32, 1.11 in bf16 (``bench/kernels.py``). A few rows in
-8 bits are multiplied in less time than a call of oneDNN takes, by C++: with it a sentence alone
-takes half as long.
+kernel a search takes 1.56 times as long in fp32, 1.11 in bf16 (``bench/kernels.py``). C++
+multiplies a few 8-bit rows in less time than a call of oneDNN takes, so a sentence alone takes half
+as long.
 
 Trainable weights are never packed: optimizers change them through ``.data``, which torch's counter
 of changes does not see. Others are compared at the start of each search.
@@ -43,9 +43,9 @@ _PACKED: weakref.WeakKeyDictionary[Linear, _Packed] = weakref.WeakKeyDictionary(
 
 
 def packed(layer: Linear, x: Tensor) -> Tensor | None:
-    """The packed weight of ``layer``, for a product with ``x``; None if there is none, or if the
-    weight has become trainable or torch has counted a change of it since; and if C++ could not read
-    the scale or the bias beside it."""
+    """The packed weight of ``layer``, for a product with ``x``. None if there is none, if the
+    weight has become trainable or torch has counted a change of it since, or if C++ cannot read the
+    scale or the bias of an 8-bit layer."""
     found = _PACKED.get(layer)
     if found is None or torch.is_grad_enabled():
         return None
@@ -106,7 +106,8 @@ def pack(model: nn.Module, rows: int) -> None:
             continue
         _PACKED.pop(layer, None)
         if _is_packable(layer):
-            matrix, plain = onednn.pack(weight, rows), weight.contiguous().clone()
+            matrix = onednn.pack(weight, rows)
+            plain = weight.clone(memory_format=torch.contiguous_format)
             _PACKED[layer] = _Packed(matrix, plain, weight.data_ptr(), weight._version)
 
 
@@ -167,12 +168,12 @@ class Operands(NamedTuple):
 
 def operands(layer: Linear) -> Operands:
     """Those of a layer with a packed weight. oneDNN ignores the strides of bias and scale."""
-    matrix, plain = _PACKED[layer][:2]
+    found = _PACKED[layer]
     bias = None if layer.bias is None else layer.bias.contiguous()
     if isinstance(layer, nn.Linear):
-        return Operands(matrix, bias)
+        return Operands(found.matrix, bias)
     scale = layer.scale.contiguous()
-    return Operands(matrix, bias, plain, scale, _no_zero_points(scale.numel()))
+    return Operands(found.matrix, bias, found.plain, scale, _no_zero_points(scale.numel()))
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-// Int8Linear of modules/int8_linear.py: rounding to 8 bits, and the whole map of a few rows.
+// Int8Linear of modules/int8_linear.py: rounding to 8 bits, and the whole map for a few rows.
 
 #include <algorithm>
 #include <cmath>
