@@ -34,7 +34,7 @@ def forking_commands():
         [sys.executable, REPO / "tests/fork_server.py", folder],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=environment(forks=False),
+        env=environment(forks=False) | {"PYTHONUTF8": "1"},
     )
     atexit.register(server.communicate)
     assert [server.stdout.readline() for _ in range(2)] == [b"ready\n"] * 2

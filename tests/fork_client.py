@@ -14,10 +14,11 @@ import sys
 FORWARDED = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
 # What Python and its libraries read when they start: in another such environment it starts anew.
 AT_START = ("PYTHON", "OMP_NUM_THREADS", "LD_PRELOAD", "MALLOC_", "LANG", "LC_")
+UTF8 = ("PYTHONUTF8", "1")  # the server has it, and the recipes
 
 
 def at_start(environment):
-    return {name: value for name, value in environment.items() if name.startswith(AT_START)}
+    return {k: v for k, v in environment.items() if k.startswith(AT_START) and (k, v) != UTF8}
 
 
 def is_open(descriptor):
