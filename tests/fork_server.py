@@ -23,6 +23,7 @@ import signal
 import socket
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import fork_client
@@ -33,9 +34,10 @@ COMMANDS = [
     *("fairseq-train", "fairseq-generate", "fairseq-interactive", "fairseq-preprocess"),
     *("fairseq-validate", "fairseq-hydra-train", "transformer-plugin", "torchrun"),
 ]
-LIBRARIES = (  # fairseq's
+LIBRARIES = (  # fairseq's, and the plugin's
     *("torch", "torch.distributed.run", "torch.onnx.operators", "torch.utils.tensorboard"),
     *("hydra.experimental", "omegaconf", "sacrebleu", "sklearn.metrics", "tensorboardX"),
+    *("filelock", "sacremoses", "sentencepiece", "subword_nmt.apply_bpe", "tqdm"),
 )
 
 
@@ -181,8 +183,20 @@ def run(script: str) -> None:
 def import_all(modules: tuple[str, ...]) -> None:
     for module in modules:
         importlib.import_module(module)
-    gc.collect()
-    gc.freeze()  # forks share what is not written to
+
+
+def compose_configuration() -> None:
+    """Has hydra build the tables by which it parses, which forks then have. Its warnings are left
+    to them."""
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from fairseq.options import get_generation_parser, parse_args_and_arch
+
+    words = ["data", "--path", "checkpoint.pt", "--task", "translation"]
+    logging.disable()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        convert_namespace_to_omegaconf(parse_args_and_arch(get_generation_parser(), words))
+    logging.disable(logging.NOTSET)
 
 
 if __name__ == "__main__":
@@ -193,6 +207,9 @@ if __name__ == "__main__":
     second = os.fork()
     if not second:
         import_all(("fairseq.models", "fairseq.tasks"))
+        compose_configuration()
+    gc.collect()
+    gc.freeze()  # forks share what is not written to
     asked = Server(folder / ("libraries" if second else "fairseq")).serve()
     if asked:
         run(become(*asked))
