@@ -35,7 +35,8 @@ COMMANDS = [
     *("fairseq-validate", "fairseq-hydra-train", "transformer-plugin", "torchrun"),
 ]
 LIBRARIES = (  # fairseq's, and the plugin's
-    *("torch", "torch.distributed.run", "torch.onnx.operators", "torch.utils.tensorboard"),
+    *("torch", "torch.distributed.run", "torch.fx.experimental.symbolic_shapes"),
+    *("torch.onnx.operators", "torch.utils.tensorboard"),
     *("hydra.experimental", "omegaconf", "sacrebleu", "sklearn.metrics", "tensorboardX"),
     *("filelock", "sacremoses", "sentencepiece", "subword_nmt.apply_bpe", "tqdm"),
 )
