@@ -167,3 +167,9 @@ def test_a_number_that_the_experiment_lacks_is_named(shell):
 def test_logs_are_utf8_whatever_the_locale(shell):
     command = "stage x -- python3 -c 'import sys; print(sys.flags.utf8_mode)'\nperform"
     assert shell(command, PYTHONUTF8="0").stdout.split() == ["1"]
+
+
+def test_commands_of_a_recipe_run_in_forks_in_the_tests(shell):
+    """Processes of their own would take the suite a quarter longer."""
+    command = "stage x -- python3 -c 'import torch, sys; print(\"sacrebleu\" in sys.modules)'\n"
+    assert shell(f"{command}perform").stdout.split() == ["True"]
