@@ -59,6 +59,13 @@ def test_icepahc(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("root", ["", "TOP", "ROOT", "S1", "VROOT"])
+def test_every_treebanks_root_is_that_of_the_trees(tmp_path, root):
+    (tmp_path / "x").write_text(f"({root} (S (NN a)))\n(VROOTS (NN a))")
+    (_, tree), (_, other) = read_trees(tmp_path / "x", "penn")
+    assert (flat(tree), flat(other)) == ("(TOP (S (NN a)))", "(TOP (VROOTS (NN a)))")
+
+
 def test_an_index_of_a_gap_is_no_part_of_a_label(tmp_path):
     """As in "sales rose 5 % and profits 3 %"."""
     text = "(S (S (NP-SBJ (NNS a)) (NP-1 (NN b))) (CC and) (S (NP-SBJ=2 (NNS c)) (NP=1 (NN d))))"

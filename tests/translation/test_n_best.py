@@ -221,6 +221,8 @@ def test_replacements_are_read_as_every_text_is(tmp_path):
         ({"nbest": 0}, "--nbest 0: expected at least 1"),
         ({"temperature": 0}, "--temperature 0: expected a number greater than 0"),
         ({"sampling_topk": 5}, "--sampling-topp need --sampling"),
+        ({"sampling": True, "sampling_topp": 1.5}, r"and --sampling-topp in \(0, 1\]"),
+        ({"sampling": True, "sampling_topk": 0}, "--sampling-topk must be at least 1"),
         ({"seed": 2}, "call torch.manual_seed"),
         ({"prefix": True}, "give prefixes to translate or n_best"),
         ({"beams": 5}, "there is no option 'beams': expected one of data, path"),
