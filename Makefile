@@ -44,7 +44,7 @@ test: export OMP_NUM_THREADS ?= 1
 test-slow: export OMP_NUM_THREADS ?= 2
 
 test: install
-	@echo "The suite takes 9 to 15 minutes on 2 cores. make test-slow has the long tests."
+	@echo "The suite takes 9 to 16 minutes on 2 cores. make test-slow has the long tests."
 	@$(BIN)/python -m pytest -m "not slow and not gpu" \
 	    --numprocesses auto --maxprocesses 8 --dist loadfile
 
