@@ -14,7 +14,7 @@ import sys
 FORWARDED = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
 # What Python and its libraries read when they start: in another such environment it starts anew.
 AT_START = ("PYTHON", "OMP_NUM_THREADS", "LD_PRELOAD", "MALLOC_", "LANG", "LC_")
-UTF8 = ("PYTHONUTF8", "1")  # the server has it, and the recipes
+UTF8 = ("PYTHONUTF8", "1")  # set for the server and by recipes; so every fork is in UTF-8 mode
 
 
 def at_start(environment):

@@ -34,7 +34,7 @@ COMMANDS = [
     *("fairseq-train", "fairseq-generate", "fairseq-interactive", "fairseq-preprocess"),
     *("fairseq-validate", "fairseq-hydra-train", "transformer-plugin", "torchrun"),
 ]
-LIBRARIES = (  # fairseq's, and the plugin's
+LIBRARIES = (  # of fairseq and of the plugin
     *("torch", "torch.distributed.run", "torch.fx.experimental.symbolic_shapes"),
     *("torch.onnx.operators", "torch.utils.tensorboard"),
     *("hydra.experimental", "omegaconf", "sacrebleu", "sklearn.metrics", "tensorboardX"),
@@ -187,8 +187,7 @@ def import_all(modules: tuple[str, ...]) -> None:
 
 
 def compose_configuration() -> None:
-    """Has hydra build the tables by which it parses, which forks then have. Its warnings are left
-    to them."""
+    """Fills the tables of hydra's parser, which forks inherit. They still print its warnings."""
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
     from fairseq.options import get_generation_parser, parse_args_and_arch
 

@@ -13,7 +13,7 @@ import sys
 from types import SimpleNamespace
 
 import torch
-import torch.fx.experimental.symbolic_shapes  # with sympy, for the attention of fairseq
+import torch.fx.experimental.symbolic_shapes  # fairseq's attention imports it
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel  # noqa: F401  a copy shall not wait for it
 from fairseq.models.transformer import TransformerModel  # noqa: F401

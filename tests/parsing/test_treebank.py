@@ -60,7 +60,7 @@ def test_icepahc(tmp_path):
 
 
 @pytest.mark.parametrize("root", ["", "TOP", "ROOT", "S1", "VROOT"])
-def test_every_treebanks_root_is_that_of_the_trees(tmp_path, root):
+def test_the_root_labels_of_all_treebanks_are_recognised(tmp_path, root):
     (tmp_path / "x").write_text(f"({root} (S (NN a)))\n(VROOTS (NN a))")
     (_, tree), (_, other) = read_trees(tmp_path / "x", "penn")
     assert (flat(tree), flat(other)) == ("(TOP (S (NN a)))", "(TOP (VROOTS (NN a)))")

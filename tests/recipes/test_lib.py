@@ -169,7 +169,7 @@ def test_logs_are_utf8_whatever_the_locale(shell):
     assert shell(command, PYTHONUTF8="0").stdout.split() == ["1"]
 
 
-def test_commands_of_a_recipe_run_in_forks_in_the_tests(shell):
-    """Processes of their own would take the suite a quarter longer."""
+def test_commands_of_a_recipe_run_in_forks(shell):
+    """Without forks the suite takes about a quarter longer."""
     command = "stage x -- python3 -c 'import torch, sys; print(\"sacrebleu\" in sys.modules)'\n"
     assert shell(f"{command}perform").stdout.split() == ["True"]
