@@ -170,7 +170,7 @@ class VaswaniGenerator(nn.Module):
             start = None if prefix is None else prefix[sentences]
             source = EncoderInput.of(net_input, sentences, self.rules.pad)
             return self._search_at_once(source, max_lengths[sentences], start, first_token)
-        except torch.OutOfMemoryError:
+        except torch.cuda.OutOfMemoryError:
             if sentences.numel() == 1:
                 raise
         torch.cuda.empty_cache()  # the caches of the failed search have gone with its frame

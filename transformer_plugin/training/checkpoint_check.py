@@ -49,7 +49,7 @@ def check_loads(trainer: Trainer) -> None:
         torch.save(utils.apply_to_sample(_without_numbers, state), file)
         file.seek(0)
         load(file, check_weights=False)
-    except (MemoryError, torch.OutOfMemoryError):
+    except (MemoryError, torch.cuda.OutOfMemoryError):
         raise
     except Exception as error:  # pickling the user's objects can raise anything
         why = in_one_line(error).removeprefix(f"{file}: ").partition(" and could run code")[0]

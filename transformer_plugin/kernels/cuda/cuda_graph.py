@@ -174,13 +174,13 @@ def cuda_graph(step: Step) -> Step:
     steps are recorded after that.
 
     Raises:
-        torch.OutOfMemoryError: as the step itself would.
+        torch.cuda.OutOfMemoryError: as the step itself would.
     """
     if _recordings.failed:
         return step
     try:
         graph, features = _recordings.record(step)
-    except torch.OutOfMemoryError:
+    except torch.cuda.OutOfMemoryError:
         raise
     except RuntimeError as error:
         _Recordings.failed = True
