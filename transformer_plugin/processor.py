@@ -32,6 +32,13 @@ def has_slow_mkl() -> bool:
 
 
 @functools.cache
+def has_avx2_only() -> bool:
+    """Whether the processor has AVX2 and no AVX-512."""
+    known = features().split()
+    return "avx2" in known and "avx512f" not in known
+
+
+@functools.cache
 def has_fast_bf16() -> bool:
     """Whether bf16 products are faster than float32: Intel with AMX, AMD with AVX-512 BF16.
 

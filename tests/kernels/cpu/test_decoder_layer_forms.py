@@ -9,7 +9,7 @@ from decoding_steps import BOUNDS, LENGTHS, is_bound, memory_of, steps
 from torch import nn
 from torch.testing import assert_close
 
-from transformer_plugin.kernels.cpu import decoder_layers, library, packed_linear
+from transformer_plugin.kernels.cpu import decoder_layers, library, packed_linear, panels
 from transformer_plugin.modules.packing import Packing
 from transformer_plugin.search.decoder_state import bind_layers, prepare_decoding, start_decoding
 
@@ -226,7 +226,7 @@ def test_without_the_headers_of_torch_a_search_goes_on(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(library, "OPERATORS", [broken])
     operators = functools.cache(library.operators.__wrapped__)
-    for module in (decoder_layers, packed_linear):
+    for module in (decoder_layers, packed_linear, panels):
         monkeypatch.setattr(module, "operators", operators)
     decoder = copy.deepcopy(decoder)
     with torch.no_grad():

@@ -66,15 +66,15 @@ def test_products_are_exact(decoder):
 
 @torch.inference_mode()
 def test_a_search_multiplies_by_packed_weights(decoder, monkeypatch):
-    network, affine, are_packed = decoder.layers[0].feed_forward, onednn.affine, []
-
-    def record(x, weight, *rest):
-        are_packed.append(weight.is_mkldnn)
-        return affine(x, weight, *rest)
-
-    monkeypatch.setattr(onednn, "affine", record)
+    network, look_up, looked_up = decoder.layers[0].feed_forward, packed_linear.operands, []
+    monkeypatch.setattr(
+        packed_linear, "operands", lambda layer: looked_up.append(layer) or look_up(layer)
+    )
     network(torch.randn(ROWS, 64).to(network.inner.weight.dtype))
-    assert are_packed == [True, True]
+    assert looked_up == [network.inner, network.outer]
+    for layer in looked_up:
+        matrix = look_up(layer).matrix
+        assert matrix.is_mkldnn or matrix.shape[1:] == (layer.weight.size(1), 16)
 
 
 def update(weight):

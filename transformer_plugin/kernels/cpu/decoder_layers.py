@@ -28,7 +28,7 @@ from ..plain_modules import Linear, is_plain_linear
 from ..registry import kernel
 from .decoder_cache import TableLayerCache
 from .library import entry_point, operators
-from .packed_linear import int8_functions, operands, packed
+from .packed_linear import operands, packed, product_functions
 
 _LAYER_NORM = nn.functional.layer_norm
 Step = Callable[[Tensor, TableLayerCache], Tensor]
@@ -147,7 +147,7 @@ def _bound(layer: DecoderLayer, dtype: torch.dtype) -> Step:
     found = operators()
     assert found is not None
     decoder_layer = found.decoder_layer.default
-    functions = entry_point("attend_rows", dtype), int8_functions(dtype)
+    functions = entry_point("attend_rows", dtype), product_functions(dtype)
     widths = own.query_key_value.weight.size(0), encoder.query.weight.size(0)
 
     def step(x: Tensor, seen: TableLayerCache) -> Tensor:

@@ -1,7 +1,7 @@
-"""Linear maps of a search with oneDNN, with each matrix packed in oneDNN's own layout. Without this
-kernel a search takes 1.56 times as long in fp32, 1.11 in bf16 (``bench/kernels.py``). C++
-multiplies a few 8-bit rows in less time than a call of oneDNN takes, so a sentence alone takes half
-as long.
+"""Linear maps of a search with packed matrices: in oneDNN's own layout, or in panels
+(``panels.py``). Without this kernel a search takes 1.56 times as long in fp32, 1.11 in bf16
+(``bench/kernels.py``). C++ multiplies a few 8-bit rows in less time than a call of oneDNN takes, so
+a sentence alone takes half as long.
 
 Trainable weights are never packed: optimizers change them through ``.data``, which torch's counter
 of changes does not see. Others are compared at the start of each search.
@@ -23,7 +23,7 @@ from ...modules.products import product_type
 from ...search.decoder_state import prepare_decoding
 from ..plain_modules import Linear, is_plain_linear
 from ..registry import kernel
-from . import onednn
+from . import onednn, panels
 from .library import TYPES, entry_point, is_supported, openmp_entry_point, operators
 
 _memcmp = ctypes.CDLL(None).memcmp
@@ -106,7 +106,8 @@ def pack(model: nn.Module, rows: int) -> None:
             continue
         _PACKED.pop(layer, None)
         if _is_packable(layer):
-            matrix = onednn.pack(weight, rows)
+            in_panels = panels.multiplies(weight)
+            matrix = panels.pack(weight) if in_panels else onednn.pack(weight, rows)
             plain = weight.clone(memory_format=torch.contiguous_format)
             _PACKED[layer] = _Packed(matrix, plain, weight.data_ptr(), weight._version)
 
@@ -132,50 +133,42 @@ def _supports(layer: nn.Module, x: Tensor, relu: bool = False) -> bool:
 def packed_linear(layer: Linear, x: Tensor, relu: bool = False) -> Tensor:
     """See ``linear``."""
     needed = operands(layer)
-    if needed.scale is None:
+    if needed.plain is None:
         return onednn.affine(x, needed.matrix, needed.bias, relu)
     found = operators()
     assert found is not None
     product = found.linear.default
-    y: Tensor = product(x.contiguous(), *needed, relu, int8_functions(x.dtype))
+    y: Tensor = product(x.contiguous(), *needed, relu, product_functions(x.dtype))
     return y
 
 
 @functools.cache
-def int8_functions(dtype: torch.dtype) -> list[int]:
-    """Addresses of functions that the operators call for 8-bit products of rows of this type."""
-    openmp = openmp_entry_point().value or 0
-    return [entry_point("quantise", dtype), entry_point("int8_linear", dtype), openmp]
+def product_functions(dtype: torch.dtype) -> list[int]:
+    """Addresses of functions that the operators call for products with rows of this type."""
+    names = "panel_linear", "quantise", "int8_linear"
+    return [openmp_entry_point().value or 0, *(entry_point(name, dtype) for name in names)]
 
 
 class Operands(NamedTuple):
-    """What oneDNN multiplies rows by.
+    """What rows are multiplied by.
 
     Attributes:
-        matrix: a packed weight, ``[F, D]``.
+        matrix: a weight ``[F, D]`` packed by oneDNN, or its panels.
         bias: ``[F]``, or None.
-        plain: an 8-bit weight as it is, for a few rows; None of others.
-        scale: of each row of an 8-bit matrix, ``[F]``; None of others.
-        zero_points: all 0, int64, ``[F]``; None where ``scale`` is.
+        plain: the weight as it is; None if oneDNN alone multiplies by it.
+        scale: of each row of an 8-bit weight, ``[F]``; None of others.
     """
 
     matrix: Tensor
     bias: Tensor | None
-    plain: Tensor | None = None
-    scale: Tensor | None = None
-    zero_points: Tensor | None = None
+    plain: Tensor | None
+    scale: Tensor | None
 
 
 def operands(layer: Linear) -> Operands:
-    """Those of a layer with a packed weight. oneDNN ignores the strides of bias and scale."""
+    """Those of a layer with a packed weight. Neither oneDNN nor C++ reads strides."""
     found = _PACKED[layer]
     bias = None if layer.bias is None else layer.bias.contiguous()
-    if isinstance(layer, nn.Linear):
-        return Operands(found.matrix, bias)
-    scale = layer.scale.contiguous()
-    return Operands(found.matrix, bias, found.plain, scale, _no_zero_points(scale.numel()))
-
-
-@functools.cache
-def _no_zero_points(count: int) -> Tensor:
-    return torch.zeros(count, dtype=torch.int64, device="cpu")
+    scale = layer.scale.contiguous() if isinstance(layer, Int8Linear) else None
+    by_onednn = scale is None and found.matrix.is_mkldnn
+    return Operands(found.matrix, bias, None if by_onednn else found.plain, scale)

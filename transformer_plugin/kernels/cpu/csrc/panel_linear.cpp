@@ -1,0 +1,64 @@
+// Linear maps in float32 by a weight in panels, as panels.py arranges it.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "parallel.h"
+#include "vectors.h"
+
+namespace {
+
+constexpr int64_t kPanel = 16;                    // columns
+constexpr int kVectors = kPanel / kLanes;         // of a panel in one step of the sums
+constexpr int kTile = 12 / kVectors;              // rows whose sums stay in registers
+constexpr int64_t kInCache = int64_t(1) << 16;    // numbers in rows that a panel multiplies at once
+constexpr int64_t kPerThread = int64_t(1) << 20;  // multiplications that are worth a thread
+
+// Calls put(row, number of the vector, sums) for the products of each of `rows` rows with a panel.
+template <int kRows, class Put>
+void multiply(const float* x, int64_t rows, int64_t depth, const Floats* panel, Put put,
+              int64_t row = 0) {
+    for (; row + kRows <= rows; row += kRows) {
+        Floats total[kRows][kVectors] = {};
+        for (int64_t k = 0; k < depth; ++k)
+            for (int i = 0; i < kRows; ++i)
+                for (int j = 0; j < kVectors; ++j)
+                    total[i][j] += x[(row + i) * depth + k] * panel[k * kVectors + j];
+#pragma GCC unroll 12  // a loop over the sums would keep them in memory
+        for (int n = 0; n < kRows * kVectors; ++n)
+            put(row + n / kVectors, n % kVectors, total[n / kVectors][n % kVectors]);
+    }
+    if constexpr (kRows > 1) multiply<kRows / 2>(x, rows, depth, panel, put, row);
+}
+
+// x W^T + b, or its ReLU. `width` is at least kPanel; `bias` may be null. Each number is one sum in
+// one order, so it does not depend on the number of rows or threads.
+void panel_linear(const float* x, int64_t rows, int64_t depth, const Floats* panels, int64_t width,
+                  const float* bias, bool relu, float* out, Parallel parallel, int64_t threads) {
+    const int64_t count = (width + kPanel - 1) / kPanel;
+    const int64_t block = std::max<int64_t>(1, kInCache / depth / kTile) * kTile;
+    threads = std::min(threads, 1 + rows * depth * width / kPerThread);
+    // At least as many panels as parts: those that overlap, the last two, are in the last part.
+    const int64_t parts = threads > 1 ? std::min(4 * threads, width / kPanel) : 1;
+    const auto multiply_part = [&](int64_t part) {
+        const int64_t begin = part * count / parts, end = (part + 1) * count / parts;
+        for (int64_t first = 0; first < rows; first += block)
+            for (int64_t panel = begin; panel < end; ++panel) {
+                const int64_t left = std::min(panel * kPanel, width - kPanel);
+                const auto put = [&](int64_t row, int vector, Floats total) {
+                    const int64_t column = left + vector * kLanes;
+                    const Floats y = bias ? total + load(bias + column) : total;
+                    store(relu ? larger(Floats{}, y) : y,  // NaN stays NaN
+                          out + (first + row) * width + column);
+                };
+                multiply<kTile>(x + first * depth, std::min(block, rows - first), depth,
+                                panels + panel * depth * kVectors, put);
+            }
+    };
+    for_each(parts, parallel, threads, multiply_part);
+}
+
+}  // namespace
+
+// In the order of TYPES in library.py.
+extern "C" void* const panel_linear_instances[] = {reinterpret_cast<void*>(&panel_linear), nullptr};
