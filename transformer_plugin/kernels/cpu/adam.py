@@ -46,4 +46,5 @@ def adam_in_one_pass(parameters: list[AdamTensors], options: AdamOptions) -> Non
         given = [gradient, weight, *moments, rounded]
         run("adam", gradient.dtype, _Adam(weight.numel(), *numbers), given)
         changed = [weight, *moments] if rounded is None else [weight, *moments, rounded]
-        torch.autograd.graph.increment_version(changed)
+        for each in changed:
+            torch.autograd.graph.increment_version(each)
