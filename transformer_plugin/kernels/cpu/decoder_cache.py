@@ -177,7 +177,7 @@ class TableLayerCache:
 
     def own_attention(self, attention: MultiHeadAttention, shape: Sequence[int]) -> Attention:
         """Attention over the positions so far, of which the newest, of this shape, is to be put
-        into ``steps`` and its address into ``keys``."""
+        into ``steps``, and the address of its keys into ``Attention.keys``."""
         ancestors = self._cache.ancestors
         if len(self.steps) + 1 != self._cache.room:
             raise ValueError(ONE_POSITION)

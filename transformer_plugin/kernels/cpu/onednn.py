@@ -51,7 +51,7 @@ def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -> Tensor:
-    """x W^T + b, or its ReLU, for a ``weight`` that oneDNN ``multiplies``.
+    """x W^T + b, or its ReLU, for a ``weight`` that oneDNN ``multiplies``, or that it has packed.
 
     torch copies the bias into the result, adds the product and then applies the ReLU. oneDNN does
     all three while a part of the product is in registers.

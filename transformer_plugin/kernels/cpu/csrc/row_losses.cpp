@@ -29,12 +29,10 @@ void row_loss(const RowLosses& s, Number* x, int64_t gold, float* loss, float* n
     float* const p = room.data();
 
     Floats top = Floats{} + kMinusInfinity;
-    Ints not_numbers{};
     for (int64_t i = 0; i < size; i += kLanes) {
         const Floats logits = vector(x, s.classes, i);
         store(logits, p + i);
         top = larger(top, logits);
-        not_numbers |= logits != logits;
     }
     const float most = largest(top), gold_logit = p[gold];
     Floats total{}, differences{};
@@ -50,7 +48,7 @@ void row_loss(const RowLosses& s, Number* x, int64_t gold, float* loss, float* n
     const float z = sum(total), log_z = std::log(z);
     *nll = most - gold_logit + log_z;  // in this order: the logits may be much larger
     *loss = s.gold_share * *nll - s.share * (sum_of_differences - s.classes * log_z);
-    *correct = gold_logit >= most && !any(not_numbers);
+    *correct = gold_logit >= most && z == z;  // z is NaN if any logit is
     p[gold] -= s.gold_share * z;
     for (int64_t i = 0; i < whole; i += kLanes) store(load(p + i) * (1 / z) - s.share, x + i);
     if (whole == s.classes) return;

@@ -130,12 +130,6 @@ float largest(Floats v) {
     return reduced(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 
-bool any(Ints v) {  // whether an element is not 0
-    int32_t all = 0;
-    for (int i = 0; i < kLanes; ++i) all |= v[i];
-    return all;
-}
-
 // A bit for each element of `v` that is larger than `bound`, from the lowest bit.
 uint32_t above(Floats v, float bound) {
 #ifdef __AVX512F__

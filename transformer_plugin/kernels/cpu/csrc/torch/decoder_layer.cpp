@@ -40,9 +40,9 @@ Tensor call(const c10::OperatorHandle& operation, std::vector<IValue> arguments)
     return arguments.at(0).toTensor();
 }
 
-// x W^T + b, or its ReLU, of a contiguous x, with the operands of packed_linear.py. With scales, x is
-// rounded to 8 bits as in modules/int8_linear.py. `functions` are the addresses of OpenMP's parallel
-// regions, panel_linear, quantise and int8_linear.
+// x W^T + b, or its ReLU, of a contiguous x, with the operands of packed_linear.py. With scales, x
+// is rounded to 8 bits as in modules/int8_linear.py. `functions` are the addresses of OpenMP's
+// parallel regions, panel_linear, quantise and int8_linear.
 Tensor linear(const Tensor& x, const Tensor& matrix, const std::optional<Tensor>& bias,
               const std::optional<Tensor>& plain, const std::optional<Tensor>& scales, bool relu,
               at::IntArrayRef functions) {
