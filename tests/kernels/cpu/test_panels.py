@@ -44,7 +44,7 @@ def exact(made, x, relu):
 def test_they_are_exact(layer, inputs, outputs, bias):
     made, x = layer(inputs, outputs, bias), torch.randn(ROWS, inputs)
     assert not packed_linear.operands(made).matrix.is_mkldnn
-    for rows in (1, 2, 5, 6, 7, 13, ROWS):  # 3,000 numbers: more than a block of rows has
+    for rows in (1, 2, 5, 6, 7, 13, ROWS):  # of 3,000 numbers: more than a block of rows
         for relu in (False, True):
             found, expected = linear(made, x[:rows], relu=relu), exact(made, x[:rows], relu)
             assert found.shape == expected.shape and found.dtype == x.dtype
