@@ -1,4 +1,4 @@
-// Linear maps in float32 by a weight in panels, as panels.py arranges it.
+// Linear maps in float32 whose weight panels.py has arranged in panels.
 
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kPanel = 16;                    // columns
 constexpr int kVectors = kPanel / kLanes;         // of a panel in one step of the sums
 constexpr int kTile = 12 / kVectors;              // rows whose sums stay in registers
-constexpr int64_t kInCache = int64_t(1) << 16;    // numbers in rows that a panel multiplies at once
+constexpr int64_t kInCache = int64_t(1) << 16;    // numbers in the rows of a block
 constexpr int64_t kPerThread = int64_t(1) << 20;  // multiplications that are worth a thread
 
 // Calls put(row, number of the vector, sums) for the products of each of `rows` rows with a panel.
@@ -31,14 +31,14 @@ void multiply(const float* x, int64_t rows, int64_t depth, const Floats* panel, 
     if constexpr (kRows > 1) multiply<kRows / 2>(x, rows, depth, panel, put, row);
 }
 
-// x W^T + b, or its ReLU. `width` is at least kPanel; `bias` may be null. Each number is one sum in
-// one order, so it does not depend on the number of rows or threads.
+// x W^T + b, or its ReLU. `width` is at least kPanel; `bias` may be null. Each output is
+// summed in a fixed order, so it does not depend on the number of rows or threads.
 void panel_linear(const float* x, int64_t rows, int64_t depth, const Floats* panels, int64_t width,
                   const float* bias, bool relu, float* out, Parallel parallel, int64_t threads) {
     const int64_t count = (width + kPanel - 1) / kPanel;
     const int64_t block = std::max<int64_t>(1, kInCache / depth / kTile) * kTile;
     threads = std::min(threads, 1 + rows * depth * width / kPerThread);
-    // At least as many panels as parts: those that overlap, the last two, are in the last part.
+    // No more parts than whole panels, so the last two panels, which may overlap, share a part.
     const int64_t parts = threads > 1 ? std::min(4 * threads, width / kPanel) : 1;
     const auto multiply_part = [&](int64_t part) {
         const int64_t begin = part * count / parts, end = (part + 1) * count / parts;
