@@ -32,10 +32,9 @@ def has_slow_mkl() -> bool:
 
 
 @functools.cache
-def has_avx2_only() -> bool:
-    """Whether the processor has AVX2 and no AVX-512."""
-    known = features().split()
-    return "avx2" in known and "avx512f" not in known
+def has_avx2() -> bool:
+    """Whether the processor has AVX2, perhaps AVX-512 too."""
+    return "avx2" in features().split()
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from transformer_plugin.decode_precision import in_precision
 from transformer_plugin.generator import VaswaniGenerator
 from transformer_plugin.kernels import logit_chunks as chunks
-from transformer_plugin.kernels.cpu import onednn, packed_linear
+from transformer_plugin.kernels.cpu import onednn, packed_linear, panels
 from transformer_plugin.kernels.cpu.packed_linear import packed
 from transformer_plugin.modules.adam import AdamOptions, AdamTensors, adam_update
 from transformer_plugin.modules.int8_linear import Int8Linear
@@ -74,7 +74,7 @@ def test_a_search_multiplies_by_packed_weights(decoder, monkeypatch):
     assert looked_up == [network.inner, network.outer]
     for layer in looked_up:
         matrix = look_up(layer).matrix
-        assert matrix.is_mkldnn or matrix.shape[1:] == (layer.weight.size(1), 16)
+        assert matrix.is_mkldnn or matrix.shape[1:] == (layer.weight.size(1), panels.columns())
 
 
 def update(weight):

@@ -8,9 +8,10 @@
 
 namespace {
 
-constexpr int64_t kPanel = 16;                    // columns
-constexpr int kVectors = kPanel / kLanes;         // of a panel in one step of the sums
-constexpr int kTile = 12 / kVectors;              // rows whose sums stay in registers
+constexpr int kTile = 6;                          // rows whose sums stay in registers,
+constexpr int kVectors = kLanes == 16 ? 4 : 2;    // with as many vectors: AVX-512 has 32 registers
+constexpr int64_t kPanel = kVectors * kLanes;     // columns
+constexpr int64_t kAhead = 8;                     // steps of the sums to fetch in advance
 constexpr int64_t kInCache = int64_t(1) << 16;    // numbers in the rows of a block
 constexpr int64_t kPerThread = int64_t(1) << 20;  // multiplications that are worth a thread
 
@@ -20,11 +21,14 @@ void multiply(const float* x, int64_t rows, int64_t depth, const Floats* panel, 
               int64_t row = 0) {
     for (; row + kRows <= rows; row += kRows) {
         Floats total[kRows][kVectors] = {};
-        for (int64_t k = 0; k < depth; ++k)
+        for (int64_t k = 0; k < depth; ++k) {
+            for (int j = 0; j < kVectors; ++j)  // past the end of the panel it does no harm
+                __builtin_prefetch(panel + (k + kAhead) * kVectors + j);
             for (int i = 0; i < kRows; ++i)
                 for (int j = 0; j < kVectors; ++j)
                     total[i][j] += x[(row + i) * depth + k] * panel[k * kVectors + j];
-#pragma GCC unroll 12  // a loop over the sums would keep them in memory
+        }
+#pragma GCC unroll 24  // a loop over the sums would keep them in memory
         for (int n = 0; n < kRows * kVectors; ++n)
             put(row + n / kVectors, n % kVectors, total[n / kVectors][n % kVectors]);
     }
@@ -59,6 +63,8 @@ void panel_linear(const float* x, int64_t rows, int64_t depth, const Floats* pan
 }
 
 }  // namespace
+
+extern "C" const int64_t panel_columns = kPanel;
 
 // In the order of TYPES in library.py.
 extern "C" void* const panel_linear_instances[] = {reinterpret_cast<void*>(&panel_linear), nullptr};
