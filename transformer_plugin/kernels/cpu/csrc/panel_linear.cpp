@@ -3,41 +3,19 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "matrix.h"
 #include "parallel.h"
 #include "vectors.h"
 
 namespace {
 
-constexpr int kTile = 6;                          // rows whose sums stay in registers,
-constexpr int kVectors = kLanes == 16 ? 4 : 2;    // with as many vectors: AVX-512 has 32 registers
 constexpr int64_t kPanel = kVectors * kLanes;     // columns
-constexpr int64_t kAhead = 8;                     // steps of the sums to fetch in advance
 constexpr int64_t kInCache = int64_t(1) << 16;    // numbers in the rows of a block
 constexpr int64_t kPerThread = int64_t(1) << 20;  // multiplications that are worth a thread
 
-// Calls put(row, number of the vector, sums) for the products of each of `rows` rows with a panel.
-template <int kRows, class Put>
-void multiply(const float* x, int64_t rows, int64_t depth, const Floats* panel, Put put,
-              int64_t row = 0) {
-    for (; row + kRows <= rows; row += kRows) {
-        Floats total[kRows][kVectors] = {};
-        for (int64_t k = 0; k < depth; ++k) {
-            for (int j = 0; j < kVectors; ++j)  // past the end of the panel it does no harm
-                __builtin_prefetch(panel + (k + kAhead) * kVectors + j);
-            for (int i = 0; i < kRows; ++i)
-                for (int j = 0; j < kVectors; ++j)
-                    total[i][j] += x[(row + i) * depth + k] * panel[k * kVectors + j];
-        }
-#pragma GCC unroll 24  // a loop over the sums would keep them in memory
-        for (int n = 0; n < kRows * kVectors; ++n)
-            put(row + n / kVectors, n % kVectors, total[n / kVectors][n % kVectors]);
-    }
-    if constexpr (kRows > 1) multiply<kRows / 2>(x, rows, depth, panel, put, row);
-}
-
 // x W^T + b, or its ReLU. `width` is at least kPanel; `bias` may be null. Each output is
 // summed in a fixed order, so it does not depend on the number of rows or threads.
-void panel_linear(const float* x, int64_t rows, int64_t depth, const Floats* panels, int64_t width,
+void panel_linear(const float* x, int64_t rows, int64_t depth, const float* panels, int64_t width,
                   const float* bias, bool relu, float* out, Parallel parallel, int64_t threads) {
     const int64_t count = (width + kPanel - 1) / kPanel;
     const int64_t block = std::max<int64_t>(1, kInCache / depth / kTile) * kTile;
@@ -55,8 +33,9 @@ void panel_linear(const float* x, int64_t rows, int64_t depth, const Floats* pan
                     store(relu ? larger(Floats{}, y) : y,  // NaN stays NaN
                           out + (first + row) * width + column);
                 };
-                multiply<kTile>(x + first * depth, std::min(block, rows - first), depth,
-                                panels + panel * depth * kVectors, put);
+                multiply_tiles<kTile, kVectors>({x + first * depth, depth, 1},
+                                                std::min(block, rows - first), depth,
+                                                panels + panel * depth * kPanel, kPanel, put);
             }
     };
     for_each(parts, parallel, threads, multiply_part);
